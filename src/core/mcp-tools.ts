@@ -83,8 +83,13 @@ export type McpSkill = {
   id: string;
   /** The regular files of its folder by their paths in it, `SKILL.md` among them. Links, files beyond the limits and names with a leading dot are left out. */
   files(): Promise<readonly McpSkillFile[]>;
-  /** The bytes of one of these files; undefined for any other path. */
-  read(path: string): Promise<Uint8Array | undefined>;
 };
-/** `modified`: in milliseconds. A changed file has another size or time. */
-export type McpSkillFile = { path: string; size: number; modified: number };
+
+export type McpSkillFile = {
+  path: string;
+  size: number;
+  /** In milliseconds. A changed file has another size or time. */
+  modified: number;
+  /** The bytes of the file; undefined if it cannot be read at present. */
+  read(): Promise<Uint8Array | undefined>;
+};

@@ -164,13 +164,13 @@ function folderOf({ skillId, dir }: Skill): McpSkill {
   return {
     id: skillId,
     async files() {
-      const found = (await servedFiles(dir)).map((path) => sizeOfSkillFile(dir, path));
-      return (await Promise.all(found)).filter((file) => file !== undefined);
-    },
-    async read(path) {
-      if (!(await servedFiles(dir)).includes(path)) return undefined;
-      const read = await readSkillFile(dir, path);
-      return "bytes" in read ? read.bytes : undefined;
+      const found = await Promise.all((await servedFiles(dir)).map((path) => sizeOfSkillFile(dir, path)));
+      return found.flatMap((file) => (file ? [{ ...file, read: () => bytesOf(dir, file.path) }] : []));
     },
   };
+}
+
+async function bytesOf(dir: string, path: string): Promise<Uint8Array | undefined> {
+  const read = await readSkillFile(dir, path);
+  return "bytes" in read ? read.bytes : undefined;
 }

@@ -6,35 +6,24 @@ import {
   SkillsExtension,
   skillEntry,
 } from "@modelcontextprotocol/server/ext/skills";
-import type { McpSkill, McpSkills } from "#core/mcp-tools.ts";
+import type { McpSkill, McpSkillFile, McpSkills } from "#core/mcp-tools.ts";
 import type { McpRequest } from "./mcp-request.ts";
 import { guarded } from "./mcp-results.ts";
 
-type Known = { state: string; skill: Skill | undefined };
-
 /** The skills extension: the files of the skills that a caller may trigger. A skill whose files do not follow its rules is left out. */
 export function createMcpSkills({ list, find }: McpSkills) {
-  const known = new Map<string, Known>();
-
-  /** The entry of a skill, read again if a file has changed. */
-  const entryOf = async (skill: McpSkill): Promise<Skill | undefined> => {
-    const files = await skill.files();
-    const state = JSON.stringify(files);
-    const before = known.get(skill.id);
-    if (before?.state === state) return before.skill;
-    const contents = await Promise.all(files.map(async ({ path }) => [path, await skill.read(path)] as const));
-    const read = Object.fromEntries(contents.filter((one): one is [string, Uint8Array] => one[1] !== undefined));
-    const entry = await skillEntry(skill.id, read).catch(() => undefined);
-    known.set(skill.id, { state, skill: entry });
-    return entry;
-  };
+  const entryOf = createEntries();
 
   const sourceFor = (request: McpRequest): SkillSource => {
     const { caller } = request;
     const entries = () =>
       guarded(request, async () => {
-        const found = await Promise.all(list(caller).map(entryOf));
-        return found.filter((entry) => entry !== undefined);
+        const found: Skill[] = [];
+        for (const skill of list(caller)) {
+          const entry = await entryOf(skill);
+          if (entry) found.push(entry);
+        }
+        return found;
       });
     const skillAt = (uri: string) => find(/^skill:\/\/([^/]*)\//.exec(uri)?.[1] ?? "", caller);
     return {
@@ -48,7 +37,8 @@ export function createMcpSkills({ list, find }: McpSkills) {
         guarded(request, async () => {
           const skill = skillAt(uri);
           const path = skill && pathOf(uri.slice(rootOf(skill.id).length));
-          const bytes = path && (await skill.read(path));
+          const file = path && (await skill.files()).find((one) => one.path === path);
+          const bytes = file && (await file.read());
           return bytes ? contentOf(path, bytes) : undefined;
         }),
       listResources: async () => (await entries()).map(resourceOf),
@@ -63,6 +53,42 @@ export function createMcpSkills({ list, find }: McpSkills) {
       return true;
     },
   };
+}
+
+/** A skill as it was read. `isWhole`: each of its files was. */
+type ReadSkill = { entry: Skill | undefined; isWhole: boolean };
+
+/**
+ * Returns the function for the entry of a skill, which is read again if a file has changed. Callers share one reading, and one skill is read at a time,
+ * so that few files are open and the contents of one skill are in memory. A skill with a file that could not be read is read again at the next call.
+ */
+function createEntries() {
+  const readings = new Map<string, { state: string; reading: Promise<ReadSkill> }>();
+  let last: Promise<unknown> = Promise.resolve();
+  return async ({ id, files }: McpSkill): Promise<Skill | undefined> => {
+    const found = await files();
+    const state = JSON.stringify(found);
+    const before = readings.get(id);
+    if (before?.state === state) return (await before.reading).entry;
+    const reading = last.then(() => readSkill(id, found));
+    const stored = { state, reading };
+    const forget = () => {
+      if (readings.get(id) === stored) readings.delete(id);
+    };
+    readings.set(id, stored);
+    last = reading.then(({ isWhole }) => isWhole || forget(), forget);
+    return (await reading).entry;
+  };
+}
+
+async function readSkill(id: string, files: readonly McpSkillFile[]): Promise<ReadSkill> {
+  const contents: [string, Uint8Array][] = [];
+  for (const file of files) {
+    const bytes = await file.read();
+    if (bytes) contents.push([file.path, bytes]);
+  }
+  const entry = await skillEntry(id, Object.fromEntries(contents)).catch(() => undefined);
+  return { entry, isWhole: contents.length === files.length };
 }
 
 /** All others are answered without the skills of the caller, which may be many. */

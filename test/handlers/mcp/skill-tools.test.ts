@@ -192,29 +192,20 @@ describe("the folders of skills", () => {
     await made.write("quote/.git/config", "[core]");
     await made.write("quote/huge.txt", "x".repeat(256 * 1024 + 1));
     await symlink("/etc/hosts", join(made.dir, "quote/link.txt"));
+    await symlink(made.dir, join(made.dir, "quote/up"));
     const files = (await find(made)?.files()) ?? [];
     expect(files.map(({ path }) => path)).toEqual(["SKILL.md", "params.schema.json", "references/terms.md"]);
     expect(files.at(-1)).toMatchObject({ size: 7, modified: expect.any(Number) });
-    expect(Buffer.from((await find(made)?.read("references/terms.md")) ?? []).toString()).toBe("Net 30.");
+    expect(Buffer.from((await files.at(-1)?.read()) ?? []).toString()).toBe("Net 30.");
   });
 
-  it.each([
-    "../summarise/SKILL.md",
-    "/etc/hosts",
-    "link.txt",
-    "up/summarise/SKILL.md",
-    "..",
-    "",
-    "a\0b",
-    "nothing",
-    ".env",
-    "./SKILL.md",
-  ])("do not read %j", async (path) => {
+  it("do not follow a link that replaced a file", async () => {
     await using made = await startSkilled();
-    await symlink("/etc/hosts", join(made.dir, "quote/link.txt"));
-    await symlink(made.dir, join(made.dir, "quote/up"));
-    await made.write("quote/.env", "TOKEN=1");
-    expect(await find(made)?.read(path)).toBeUndefined();
+    await made.write("quote/terms.md", "Net 30.");
+    const files = (await find(made)?.files()) ?? [];
+    await rm(join(made.dir, "quote/terms.md"));
+    await symlink("/etc/hosts", join(made.dir, "quote/terms.md"));
+    expect(await files.find(({ path }) => path === "terms.md")?.read()).toBeUndefined();
   });
 
   it("are those of the skills in reach of the key", async () => {

@@ -3,10 +3,11 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SkillsClient } from "@modelcontextprotocol/client/ext/skills";
 import { describe, expect, test } from "vitest";
+import type { McpSkill } from "#core/mcp-tools.ts";
 import { SECRETS, startGateway } from "#test/harness/gateway.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
-import { call, LEGACY, MODERN, OPEN, openClient } from "./clients.ts";
+import { call, fakeTools, LEGACY, MODERN, OPEN, openClient } from "./clients.ts";
 
 const NARROW = "a-key-for-the-agent-narrow";
 const MARKDOWN = "# Terms\r\nNet 30, Grüße.\n";
@@ -132,5 +133,50 @@ describe("the skills extension", () => {
     const terms = quote?.resources.find(({ uri }) => uri.endsWith("terms%20of%20sale.md"));
     const digest = createHash("sha256").update(MARKDOWN).digest("hex");
     expect(terms).toMatchObject({ digest: `sha256:${digest}`, size: Buffer.byteLength(MARKDOWN) });
+  });
+});
+
+/** Skills of one file, whose reading a test controls. */
+function fakeSkills(ids: readonly string[], read: (id: string) => Promise<Uint8Array | undefined>) {
+  const skillOf = (id: string): McpSkill => ({
+    id,
+    files: async () => [{ path: "SKILL.md", size: 1, modified: 1, read: () => read(id) }],
+  });
+  const find = (id: string) => (ids.includes(id) ? skillOf(id) : undefined);
+  return startGateway({
+    config: { gateway: OPEN },
+    mcpTools: fakeTools({ skills: { list: () => ids.map(skillOf), find } }),
+  });
+}
+
+const bytesOf = (id: string) => Buffer.from(skillText(id, `Does ${id}.`));
+
+describe("the files of skills", () => {
+  test("are read once for callers at the same time, one after the other", async () => {
+    const read: string[] = [];
+    let open = 0;
+    await using gateway = await fakeSkills(["a", "b", "c"], async (id) => {
+      read.push(id);
+      expect(++open).toBe(1);
+      await new Promise((resolve) => setImmediate(resolve));
+      open--;
+      return bytesOf(id);
+    });
+    const answers = await Promise.all([1, 2, 3].map(() => call(gateway.url, "skills/list")));
+    for (const { json } of answers) expect(json.result.skills).toHaveLength(3);
+    expect(read).toEqual(["a", "b", "c"]);
+  });
+
+  test.each([
+    ["could not be read", () => Promise.resolve(undefined)],
+    ["failed to be read", () => Promise.reject(new Error("EIO"))],
+  ])("are read again if one %s", async (_, fail) => {
+    let failures = 1;
+    await using gateway = await fakeSkills(["a", "b"], async (id) =>
+      id === "a" && failures-- > 0 ? await fail() : bytesOf(id),
+    );
+    await call(gateway.url, "skills/list");
+    const { json } = await call(gateway.url, "skills/list");
+    expect(json.result.skills).toHaveLength(2);
   });
 });
