@@ -50,10 +50,70 @@ describe("the params of a skill", () => {
     ['{"type":"string"}', 'params.schema.json is not a JSON Schema of an object ("type": "object")'],
     ['{"type":"object","properties":5}', "params.schema.json is not a JSON Schema: schema is invalid"],
     ['{"type":"object","$ref":"https://example.com/x.json"}', "params.schema.json is not a JSON Schema: can't resolve"],
+    ['{"type":"object","$async":true}', "params.schema.json is not a JSON Schema: $async is not supported"],
+    ['{"type":"object","$async":false}', "params.schema.json is not a JSON Schema: $async is not supported"],
+    [
+      '{"type":"object","$ref":"#/$defs/a","$defs":{"a":{"$async":true,"not":{"$ref":"#/$defs/b"}},"b":{}}}',
+      "params.schema.json is not a JSON Schema: ",
+    ],
+    ['{"type":"object","$ref":"#"}', "params.schema.json is not a JSON Schema: a $ref leads to itself without end"],
+    ['{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}', "a $ref leads to itself without end"],
     [`{"type":"object","title":"${"x".repeat(65536)}"}`, "params.schema.json is larger than 64 KiB"],
   ])("%.40s is not a schema, and its skill is omitted with the reason", async (text, reason) => {
     const { skill, invalid } = await load(text);
     expect(skill).toBeUndefined();
     expect(invalid[0]).toContain(reason);
+  });
+
+  const SLOW = "could not be validated in time: a pattern or another rule of the schema is too slow for this value";
+  const DEEP = "could not be validated: the value is nested too deeply, or the schema refers to itself without end";
+  const text = (pattern: string) => ({ properties: { a: { type: "string", pattern } } });
+  const doubled = Array.from({ length: 60 }, (_, n) => [
+    `d${n}`,
+    { allOf: Array(2).fill({ $ref: `#/$defs/d${n + 1}` }) },
+  ]);
+  const attack = `${"a".repeat(40)}!`;
+  it.each([
+    ["a pattern", text("^(a+)+$"), { a: attack }, SLOW],
+    ["a pattern that refers back", text("^(a+)+\\1$"), { a: attack }, SLOW],
+    ["a pattern that looks ahead", text("^(?=a)(a|a)*$"), { a: attack }, SLOW],
+    ["a pattern of names", { patternProperties: { "^(a+)+$": {} } }, { [attack]: 1 }, SLOW],
+    [
+      "references that double",
+      { $ref: "#/$defs/d0", $defs: { ...Object.fromEntries(doubled), d60: { minProperties: 1 } } },
+      {},
+      SLOW,
+    ],
+    [
+      "unique items",
+      { properties: { a: { uniqueItems: true } } },
+      { a: Array.from({ length: 20_000 }, (_, n) => ({ n })) },
+      SLOW,
+    ],
+    [
+      "a reference to itself",
+      { properties: { a: { $ref: "#/$defs/a" } }, $defs: { a: { allOf: [{ $ref: "#/$defs/a" }] } } },
+      { a: 1 },
+      DEEP,
+    ],
+  ])("that %s would check for hours are refused soon", async (_, rules, given, words) => {
+    const { skill, invalid } = await load(JSON.stringify({ type: "object", ...rules }));
+    if (!skill) throw new Error(invalid[0]);
+    for (let times = 0; times < 3; times++) expect(() => checkParams(skill, given)).toThrow(`params ${words}.`);
+  });
+
+  it("are validated as before after a slow check", async () => {
+    const { skill } = await load(JSON.stringify({ type: "object", ...text("^(a+)+$") }));
+    if (!skill) throw new Error("the skill was left out");
+    for (let times = 0; times < 6; times++) expect(() => checkParams(skill, { a: attack })).toThrow(SLOW);
+    checkParams(skill, { a: "aaa" });
+    expect(() => checkParams(skill, { a: 1 })).toThrow("params.a must be a string.");
+  });
+
+  it.each(["toString", "constructor", "__proto__"])("may be called %s, and are absent unless given", async (name) => {
+    const { skill } = await load(`{"type":"object","properties":{"${name}":{"type":"number"}},"required":["${name}"]}`);
+    if (!skill) throw new Error("the skill was left out");
+    expect(() => checkParams(skill, {})).toThrow(`params.${name} is required.`);
+    checkParams(skill, JSON.parse(`{"${name}":5}`));
   });
 });
