@@ -35,6 +35,6 @@ export function isLoop(hops: number): boolean {
   return hops >= MAX_HOPS;
 }
 
-export function loopWords(hops: number): string {
-  return `it passed through ${hops} announcements or agents, as in a loop`;
+export function loopWords(): string {
+  return `it passed through ${MAX_HOPS} or more announcements or agents, as in a loop`;
 }

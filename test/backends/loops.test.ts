@@ -8,7 +8,7 @@ import { startHttpAgent } from "./stand-ins/http-agent.ts";
 
 /** Its reply is the turn that it received. */
 const REPEATS = ["sh", "-c", 'read -r turn; printf %s "$turn"'];
-const LOOP = "the agent was not called: it passed through 3 announcements or agents, as in a loop";
+const LOOP = "the agent was not called: it passed through 3 or more announcements or agents, as in a loop";
 
 async function openWith(agents: SomeConfig["agents"]) {
   const gateway = await startGateway({ config: { gateway: { defaultAgent: Object.keys(agents ?? {})[0] }, agents } });
@@ -123,7 +123,7 @@ describe("F28: an agent that calls the gateway", () => {
     const refused = await wakeOn(gateway, "3");
     expect([refused.status, refused.problem.detail]).toEqual([
       400,
-      "The event is refused: it passed through 3 announcements or agents, as in a loop.",
+      "The event is refused: it passed through 3 or more announcements or agents, as in a loop.",
     ]);
     expect((await wakeOn(gateway, "2")).status).toBe(200);
     expect((await service.next()).headers["x-gateway-hops"]).toBe("3");

@@ -183,7 +183,7 @@ function relayTo(url: string): SomeConfig {
 describe("F28: announcements that return to a gateway", () => {
   const start = (gateway: TestGateway) =>
     gateway.hooks.agent({ message: "ping", delivery: "announce", channel: "next" });
-  const endedLoop = { reason: "it passed through 3 announcements or agents, as in a loop" };
+  const endedLoop = { reason: "it passed through 3 or more announcements or agents, as in a loop" };
   /** The results of all webhooks of a gateway, of which `relayed` are from a gateway. */
   const repliesOf = async (gateway: TestGateway, relayed: number) => {
     const operation = "hooks.mappedByName";

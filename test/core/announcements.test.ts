@@ -169,7 +169,10 @@ describe("an announcement", () => {
     expect(ops.calls.map(({ sent }) => sent.turnId)).toEqual([near.turnId]);
     expect(await core.turns.get(far.turnId)).toMatchObject({ status: "completed", reply: "hello" });
     expect(await core.told(far)).toMatchObject([
-      { name: "announcement.failed", detail: { reason: "it passed through 3 announcements or agents, as in a loop" } },
+      {
+        name: "announcement.failed",
+        detail: { reason: "it passed through 3 or more announcements or agents, as in a loop" },
+      },
     ]);
   });
 

@@ -205,7 +205,7 @@ describe("a notification", () => {
     await core.clock.advance(1);
     await core.turn(3);
     expect(ops.calls).toHaveLength(1);
-    const reason = "it passed through 3 announcements or agents, as in a loop";
+    const reason = "it passed through 3 or more announcements or agents, as in a loop";
     expect((await core.listed())[0]).toMatchObject({ state: "failed", reason });
   });
 

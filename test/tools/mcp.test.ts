@@ -86,7 +86,7 @@ describe.each([OLD, MODERN])("an MCP server of %s over standard input and output
     await using files = open(program("good"));
     expect(JSON.parse(await files.call("meta", {}, signal, 2))).toMatchObject({ "agent-gateway/hops": 3 });
     await expect(files.call("meta", {}, signal, 3)).rejects.toThrow(
-      "The tool was not called: it passed through 3 announcements or agents, as in a loop.",
+      "The tool was not called: it passed through 3 or more announcements or agents, as in a loop.",
     );
   });
 

@@ -28,8 +28,7 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
 
   const queueNew = (request: EventRequest): Promise<QueuedEvent> => {
     // A turn handles many events together, and this event would make it fail for all of them.
-    if (isLoop(request.hops))
-      throw new GatewayError("invalid-request", `The event is refused: ${loopWords(request.hops)}.`);
+    if (isLoop(request.hops)) throw new GatewayError("invalid-request", `The event is refused: ${loopWords()}.`);
     admit();
     const agent = agents.get(request.agent);
     if (agent.heartbeatMs === undefined && request.mode !== "now") throw heartbeatOff(agent.name);

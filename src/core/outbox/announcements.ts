@@ -30,8 +30,7 @@ export function announceOf(
 /** Throws if the reply cannot be announced again. `last` is its last announcement. */
 export function checkAgain({ channels }: Channels, last: TurnAnnouncement, hops: number): void {
   const most = Math.max(hops, last.hops);
-  if (isLoop(most))
-    throw new GatewayError("reply-not-announceable", `The reply is not sent again: ${loopWords(most)}.`);
+  if (isLoop(most)) throw new GatewayError("reply-not-announceable", `The reply is not sent again: ${loopWords()}.`);
   const { channel } = last;
   if (!channels.has(channel))
     throw new GatewayError("reply-not-announceable", `The channel ${channel} was removed from the configuration.`);
@@ -45,7 +44,7 @@ export async function sendReply(
 ): Promise<Outcome | Unsendable> {
   const channel = settings().channels.get(name);
   if (!channel) return unsendable("the channel was removed from the configuration");
-  if (isLoop(hops)) return unsendable(loopWords(hops));
+  if (isLoop(hops)) return unsendable(loopWords());
   const turn = await store.getTurn(turnId);
   if (turn?.reply === undefined) return unsendable("its turn is no longer stored");
   const { model, reply, usage = NO_USAGE, createdAt, endedAt = createdAt } = turn;

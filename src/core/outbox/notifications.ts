@@ -14,7 +14,7 @@ export async function sendNotification(
 ): Promise<Outcome | Unsendable> {
   const endpoint = settings().notify.get(nameOf(of));
   if (!endpoint) return unsendable("the endpoint was removed from the configuration");
-  if (isLoop(hops)) return unsendable(loopWords(hops));
+  if (isLoop(hops)) return unsendable(loopWords());
   const notification = await store.getNotification(id);
   if (!notification) return unsendable("it is no longer stored");
   const { eventId, type, at } = notification;

@@ -36,7 +36,8 @@ export type Replay = {
 
 /**
  * Sends the body of a delivery, or the edited one, through the mappings and handlers in force, as a new delivery of the caller. Signature,
- * rate limit and idempotency key are not checked. Throws `delivery-not-found` and `delivery-not-replayable`.
+ * rate limit and idempotency key are not checked. Of the hops of both requests, the larger number counts. Throws `delivery-not-found` and
+ * `delivery-not-replayable`.
  */
 export async function replay(
   { clock, deliveries }: { clock: Clock; deliveries: Deliveries },
@@ -108,7 +109,7 @@ function contextOf(clock: Clock, sent: RecordedDelivery, ctx: CallContext): Hook
     caller: { surface: "hooks", name: ctx.caller.name },
     requestId: ctx.requestId,
     signal: ctx.signal,
-    hops: hopsIn(headers),
+    hops: Math.max(hopsIn(headers), ctx.hops),
     idempotency: undefined,
     headers,
     mapping: operation === "hooks.mappedByName" ? sent.mapping : undefined,

@@ -77,7 +77,7 @@ class BackendRun {
     const { hops } = this.#turn;
     try {
       this.#signal.throwIfAborted();
-      if (asksOutside && isLoop(hops)) throw new BackendError(`the agent was not called: ${loopWords(hops)}`);
+      if (asksOutside && isLoop(hops)) throw new BackendError(`the agent was not called: ${loopWords()}`);
       this.#chunks = this.#backend.run(this.#turn, this.#signal);
       this.#iterator = this.#chunks[Symbol.asyncIterator]();
     } catch (error) {

@@ -2,6 +2,7 @@ import type { Core } from "#core/core.ts";
 import type { McpAnswer, McpCall, McpSettings, McpTools, RestCaller } from "#core/mcp-tools.ts";
 import { turnFor } from "#core/reach.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { isLoop, loopWords } from "#kit/hops.ts";
 import { agentTools, findAgentTool } from "./agent-tools.ts";
 import { answerOfError, answerOfTurn, taskOf } from "./answers.ts";
 import { type Bodies, findOperatorTool, operatorTools, RESERVED } from "./operator-tools.ts";
@@ -45,6 +46,7 @@ export function createMcpTools(core: Core, parts: McpParts): McpTools {
       const tool = find(name, call.caller);
       if (!tool?.startsTurn) return undefined;
       const started = await answering(hide, async () => {
+        refuseLoop(tool, call);
         const turn = await tool.start(argsOf(args), call);
         return taskOf(await waitFor(core, turn, call.waitMs, call), hide);
       });
@@ -61,10 +63,17 @@ export function createMcpTools(core: Core, parts: McpParts): McpTools {
 }
 
 async function answer(core: Core, tool: Tool, given: unknown, call: McpCall): Promise<McpAnswer> {
+  refuseLoop(tool, call);
   const args = argsOf(given);
   if (!tool.startsTurn) return await tool.answer(args, call);
   const turn = await tool.start(args, call);
   return answerOfTurn(await waitFor(core, turn, call.waitMs, call), core.hide);
+}
+
+/** Refuses a tool that starts or changes something once its call has passed through too many agents. */
+function refuseLoop({ hint }: Tool, { hops }: McpCall): void {
+  if (hint !== "read" && isLoop(hops))
+    throw new GatewayError("invalid-request", `The call is refused: ${loopWords()}.`);
 }
 
 /** The result of the work, or its error as an answer. */

@@ -4,8 +4,6 @@ import type { Core } from "#core/core.ts";
 import type { McpCall, McpSettings } from "#core/mcp-tools.ts";
 import { agentsFor, findFor } from "#core/reach.ts";
 import { isEnded } from "#core/turns/turns.ts";
-import { GatewayError } from "#kit/errors.ts";
-import { isLoop, loopWords } from "#kit/hops.ts";
 import type { Turn } from "#store/store.ts";
 import { placeFor, startTurn } from "../rest/chat.ts";
 import { shapesOf, sourceOf } from "./sources.ts";
@@ -38,7 +36,6 @@ type Work = { agent: string; session: string | undefined; text: string; skillIds
 
 /** Starts a turn of the channel `mcp`. It is stored when this resolves. */
 export async function startFor(core: Core, { agent, session, text, skillIds }: Work, call: McpCall): Promise<Turn> {
-  if (isLoop(call.hops)) throw new GatewayError("invalid-request", `The call is refused: ${loopWords(call.hops)}.`);
   const place = await placeFor(core, { agent, ...(session !== undefined && { session_id: session }) }, call);
   // A caller that reads the stream counts as waiting, and gets the turn at once.
   const work = { place: { ...place, channel: CHANNEL }, text, skillIds: skillIds && [...skillIds], stream: true };

@@ -107,7 +107,7 @@ export class ToolServer {
   }
 
   async #call(tool: ServerTool, args: unknown, hops: number, signal: AbortSignal, isAgain = false): Promise<string> {
-    if (isLoop(hops)) throw new ToolError(`The tool was not called: ${loopWords(hops)}.`);
+    if (isLoop(hops)) throw new ToolError(`The tool was not called: ${loopWords()}.`);
     const { callMs, outputCharacters } = this.#settings;
     const opening = this.#connection();
     const one = await opening;

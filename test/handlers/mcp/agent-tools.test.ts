@@ -178,7 +178,9 @@ describe("the tool of an agent", () => {
     await answer;
     const refused = await made.call("ask_main", { message: "hi" }, { hops: 3 });
     expect(refused).toMatchObject({ isError: true, error: "invalid-request" });
-    expect(refused?.text).toContain("The call is refused: it passed through 3 announcements or agents, as in a loop.");
+    expect(refused?.text).toContain(
+      "The call is refused: it passed through 3 or more announcements or agents, as in a loop.",
+    );
   });
 
   it("reports a budget without room and the time of its reset", async () => {

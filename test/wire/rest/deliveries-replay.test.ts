@@ -55,6 +55,23 @@ describe("deliveries.replay", () => {
     });
   });
 
+  test.each([
+    ["of the replayed request", "2", "1", 2],
+    ["of the request for the replay", "1", "2", 2],
+    ["of the request for the replay, if the other has none", undefined, "1", 1],
+  ])("has the larger number of hops: %s", async (_, first, second, hops) => {
+    const puppet = createPuppet();
+    await using own = await startGateway({ makeBackend: () => puppet.backend });
+    const of = (number: string | undefined): Record<string, string> => (number ? { "x-gateway-hops": number } : {});
+    const sent = await own.hooks.agent({ message: "look" }, { headers: of(first) });
+    (await puppet.next()).end();
+    const path = { delivery_id: idOf(sent) };
+    await own.rest.call("deliveries.replay", { key: own.adminKey, path, body: {}, headers: of(second) });
+    const run = await puppet.next();
+    expect(run.turn.hops).toBe(hops);
+    run.end();
+  });
+
   test("of a hook for an agent starts its turn again, in the session that it named", async () => {
     const body = { message: "look", session: "webhook:again", context: { region: "eu" } };
     const sent = await hooks.agent(body);
