@@ -169,8 +169,9 @@ export const grammar: Record<string, Record<string, string>> = {
     "x-error-examples": "-",
     "x-mcp": "tool",
   },
-  // A tool of the MCP door. Its description is the summary by default; `scope: admin` demands more than an operation with `chat` does.
-  tool: { name: "-", title: "-", description: "-", hint: "-", scope: "-" },
+  // A tool of the MCP door. Its description is the summary by default; `scope: admin` demands more than an operation with `chat` does;
+  // `trusted: true`: its answers have no text of senders or agents.
+  tool: { name: "-", title: "-", description: "-", hint: "-", scope: "-", trusted: "-" },
   contentDescriptor: {
     name: "-",
     summary: "-",

@@ -15,6 +15,8 @@ export type Tool = {
   title: string;
   description: string;
   hint: string;
+  /** False unless the document says that no text of senders or agents is in its answers. */
+  isTrusted: boolean;
   from: Source;
   scope: string;
   /** Objects, with references to `shapes`. */
@@ -61,18 +63,20 @@ export function readTools(openapi: Bundle, openrpc: Bundle): Tool[] {
 type ReadTool = Pick<Tool, "from" | "scope" | "input" | "output" | "shapes">;
 
 function readTool(node: JsonObject, read: ReadTool, refuse: Refuse): Tool {
-  const { name, title, description, hint, scope = read.scope } = object(node["x-mcp"]);
+  const { name, title, description, hint, trusted = false, scope = read.scope } = object(node["x-mcp"]);
   if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(text(name))) refuse(`name must be snake_case, not ${literal(name)}`);
   if (/^(ask|skill)_/.test(text(name))) refuse(`${text(name)} may be the name of an agent's or a skill's tool`);
   if (text(title) === "") refuse("title is missing");
   if (!hints.includes(text(hint))) refuse(`hint must be one of ${hints.join(", ")}`);
   if (scope !== read.scope && scope !== "admin") refuse("scope may only be admin, for an operation with chat");
+  if (typeof trusted !== "boolean") refuse("trusted must be true or false");
   return {
     ...read,
     name: text(name),
     title: text(title),
     description: text(description) || text(node.summary),
     hint: text(hint),
+    isTrusted: trusted === true,
     scope: text(scope),
   };
 }
@@ -197,8 +201,8 @@ export function printTools(tools: Tool[]): string {
     return names.length === 0 ? form(schema) : `{ ...${form(schema)}, ${defs} }`;
   };
   const printed = tools.map((tool) => {
-    const { name, title, description, hint, from, scope, input, output } = tool;
-    const fields = Object.entries({ name, title, description, hint, from, scope });
+    const { name, title, description, hint, isTrusted, from, scope, input, output } = tool;
+    const fields = Object.entries({ name, title, description, hint, isTrusted, from, scope });
     const lines = fields.map(([field, value]) => `    ${field}: ${literal(value)},\n`).join("");
     return `  {\n${lines}    inputSchema: ${print(input, tool, false)},\n    outputSchema: ${print(output, tool, true)},\n  },`;
   });
@@ -213,6 +217,8 @@ export type McpSource = {
   title: string;
   description: string;
   hint: "read" | "write" | "destructive";
+  /** Its answers have no text of senders or agents. */
+  isTrusted: boolean;
   /** The place of its body. The names in \`path\` and \`query\` are arguments; with \`body\`, all other arguments are the body. */
   from:
     | { surface: "rest"; operation: string; path: string[]; query: string[]; body: boolean }

@@ -41,6 +41,8 @@ export type McpTool = {
   inputSchema: object;
   outputSchema: object | undefined;
   hint: "read" | "write" | "destructive";
+  /** Its answers have no text of senders or agents. */
+  isTrusted: boolean;
   /** Its call is a turn, and so may be a task. */
   startsTurn: boolean;
 };
@@ -73,7 +75,7 @@ export type McpRefusal = { turn?: undefined; answer: McpAnswer };
 
 /** The folders of skills, for the skills extension. */
 export type McpSkills = {
-  /** The skills that the caller may trigger, by id. None while `gateway.mcp.skills` is off. */
+  /** The skills that the caller may trigger, by id, if it also may read them: keys with the scope `admin`. None while `gateway.mcp.skills` is off. */
   list(caller: RestCaller): readonly McpSkill[];
   /** The skill with this id, if it is in the list. */
   find(id: string, caller: RestCaller): McpSkill | undefined;

@@ -182,6 +182,7 @@ describe("refuses an x-mcp that is not a tool, with its place", () => {
     ],
     ["chat.yaml", MCP, "{ name: send, hint: write }", "POST /chat/send: x-mcp: title is missing"],
     ["chat.yaml", MCP, "{ name: send, title: Send, hint: safe }", "hint must be one of read, write, destructive"],
+    ["chat.yaml", MCP, "{ name: send, title: Send, hint: write, trusted: no }", "trusted must be true or false"],
     ["chat.yaml", MCP, "{ name: send, title: Send, hint: write, scope: console }", "scope may only be admin"],
     [
       "chat.yaml",

@@ -47,6 +47,7 @@ function askTool(core: Core, name: string, { name: agent, description }: Agent):
     inputSchema: INPUT,
     outputSchema: TURN_OUTPUT,
     hint: "write",
+    isTrusted: false,
     startsTurn: true,
     async start(args, call) {
       const { message: text, session } = await checkedBy<Asked>(INPUT, args);

@@ -42,14 +42,19 @@ function isOn({ hint }: McpSource, operator: McpSettings["operator"]): boolean {
   return operator === "write" || (operator === "read" && hint === "read");
 }
 
-function hasScope({ scopes }: RestCaller, { scope }: McpSource): boolean {
-  return scope === "chat" || scopes.includes("admin") || scopes.includes("console");
+function hasScope(caller: RestCaller, { scope }: McpSource): boolean {
+  return scope === "chat" || isOperator(caller);
+}
+
+/** True for a caller that may use the operations of REST with the scope admin. */
+export function isOperator({ scopes }: RestCaller): boolean {
+  return scopes.includes("admin") || scopes.includes("console");
 }
 
 function toolOf(bodies: Bodies, source: McpSource): PlainTool {
-  const { name, title, description, hint, inputSchema, outputSchema } = source;
+  const { name, title, description, hint, isTrusted, inputSchema, outputSchema } = source;
   return {
-    ...{ name, title, description, hint, inputSchema, outputSchema, startsTurn: false },
+    ...{ name, title, description, hint, isTrusted, inputSchema, outputSchema, startsTurn: false },
     answer: async (args, call) => answerOf(source, bodies, await run(source, bodies, args, call)),
   };
 }

@@ -5,7 +5,9 @@ import { listSkillFiles, readSkillFile, sizeOfSkillFile } from "#core/skills/ski
 import { hasSkill, type Skill, triggerText } from "#core/skills/skills.ts";
 import { ended } from "#kit/fault-words.ts";
 import { TURN_OUTPUT } from "./answers.ts";
+import { listedSchema } from "./listed-schema.ts";
 import { skillIdOf, skillName } from "./names.ts";
+import { isOperator } from "./operator-tools.ts";
 import { type Args, checkedBy, invalidArguments, type TurnTool } from "./tool.ts";
 import { LATER, offeredTo, SESSION, startFor, UNTRUSTED } from "./turn-tools.ts";
 
@@ -54,6 +56,7 @@ function triggerTool({ core, reserved, hideInJson }: Parts, { skill, agents }: T
     inputSchema: inputOf(skill, extras, hideInJson),
     outputSchema: TURN_OUTPUT,
     hint: "write",
+    isTrusted: false,
     startsTurn: true,
     async start(args, call) {
       const { params, session, agent = usualAgent(core, agents) } = await read(args);
@@ -114,11 +117,11 @@ const ANY_AND_AGENT = { ...ANY, properties: { ...ANY.properties, agent: AGENT } 
 /** The check of what is added to declared params. */
 const EXTRAS = { type: "object", properties: { session: SESSION, agent: AGENT } };
 
-/** The schemas of params without the secrets of the configuration. A reload reads each skill again. */
+/** The schemas of params as they are listed, without the secrets of the configuration. A reload reads each skill again. */
 const hiddenSchemas = new WeakMap<Skill, Schema>();
 
 function inputOf(skill: Skill, extras: Extras, hideInJson: Parts["hideInJson"]): Schema {
-  const hidden = (schema: Schema) => JSON.parse(hideInJson(JSON.stringify(schema))) as Schema;
+  const hidden = (schema: Schema) => JSON.parse(hideInJson(JSON.stringify(listedSchema(schema)))) as Schema;
   const schema = hiddenSchemas.get(skill) ?? (skill.params ? hidden(skill.params.schema) : ANY);
   hiddenSchemas.set(skill, schema);
   return { ...schema, properties: { ...Object(schema.properties), ...extras } };
@@ -147,10 +150,10 @@ async function servedFiles(dir: string): Promise<string[]> {
   return (await listSkillFiles(dir)).filter((path) => !/(^|\/)\./.test(path));
 }
 
-/** The folders of the skills that a caller may trigger. */
+/** The folders of the skills that a caller may trigger, for callers that may read skills in REST. */
 export function skillFolders(core: Core, settings: () => McpSettings): McpSkills {
   const foldersOf = (caller: RestCaller, skills: readonly Skill[]) =>
-    triggerable(core, settings(), caller, skills).map(({ skill }) => folderOf(skill));
+    isOperator(caller) ? triggerable(core, settings(), caller, skills).map(({ skill }) => folderOf(skill)) : [];
   return {
     list: (caller) => foldersOf(caller, allSkills(core)),
     find(id, caller) {

@@ -26,9 +26,9 @@ type Asked = { turn_id: string; wait_seconds: number };
 
 /** The tool that reads a turn, and waits for its end. Who may read a turn is decided as in REST. */
 export function turnGet(core: Core, bodies: Bodies): PlainTool {
-  const { name, title, description, hint, outputSchema } = SOURCE;
+  const { name, title, description, hint, isTrusted, outputSchema } = SOURCE;
   return {
-    ...{ name, title, description, hint, outputSchema, inputSchema: INPUT, startsTurn: false },
+    ...{ name, title, description, hint, isTrusted, outputSchema, inputSchema: INPUT, startsTurn: false },
     async answer(args, call) {
       const { turn_id, wait_seconds } = await checkedBy<Asked>(INPUT, args);
       const turn = await turnFor(core.turns, call.caller, turn_id);

@@ -4,6 +4,7 @@ import type { Core } from "#core/core.ts";
 import type { McpCall, McpSettings } from "#core/mcp-tools.ts";
 import { agentsFor, findFor } from "#core/reach.ts";
 import { isEnded } from "#core/turns/turns.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Turn } from "#store/store.ts";
 import { placeFor, startTurn } from "../rest/chat.ts";
 import { shapesOf, sourceOf } from "./sources.ts";

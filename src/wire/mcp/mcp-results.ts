@@ -4,13 +4,13 @@ import { GatewayError } from "#kit/errors.ts";
 import { type McpError, mcpErrorOf } from "./mcp-errors.ts";
 import type { McpRequest } from "./mcp-request.ts";
 
-/** An answer as the protocol has it. The text of a reply is written by another program, and is marked as such. */
-export function resultOf({ text, note, structured, isError }: McpAnswer, isReply: boolean): CallToolResult {
+/** An answer as the protocol has it. An answer that can have text of senders or agents is marked, but not an error of the gateway itself. */
+export function resultOf({ text, note, structured, isError }: McpAnswer, isTrusted: boolean): CallToolResult {
   return {
     content: [text, note].filter((one) => one !== undefined).map((one) => ({ type: "text", text: one })),
     ...(structured && { structuredContent: structured as Record<string, unknown> }),
     ...(isError === true && { isError }),
-    ...(isReply && { _meta: { "agent-gateway/untrusted": true } }),
+    ...(!isTrusted && (structured || !isError) && { _meta: { "agent-gateway/untrusted": true } }),
   };
 }
 

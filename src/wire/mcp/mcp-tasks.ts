@@ -87,7 +87,7 @@ function stateOf({ turn, status }: McpTask, { retentionMs }: ToolParts) {
 /** The result of a task that has ended. A failed turn is a result with `isError`: the status `failed` is for errors of the protocol. */
 function endOf({ status, answer }: McpTask): object {
   if (status === "working" || status === "cancelled" || answer === undefined) return {};
-  return { status: "completed", result: { ...resultOf(answer, true), resultType: "complete" } };
+  return { status: "completed", result: { ...resultOf(answer, false), resultType: "complete" } };
 }
 
 /** Params with the id of a task. */

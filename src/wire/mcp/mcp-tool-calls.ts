@@ -53,18 +53,23 @@ async function run(
       line.started(started.turn.turnId);
       return taskResultOf(started, parts);
     }
-    return answered(request, name, started?.answer, true);
+    return answered(request, name, started?.answer, tool.isTrusted);
   }
   const answer = await tools.call(name, args, new ToolCall(request, { ...asked, waitMs, progress: progressOf(ctx) }));
-  return answered(request, name, answer, tool?.startsTurn === true || name === "turn_get");
+  return answered(request, name, answer, tool?.isTrusted === true);
 }
 
-function answered(request: McpRequest, name: string, answer: McpAnswer | undefined, isReply: boolean): CallToolResult {
+function answered(
+  request: McpRequest,
+  name: string,
+  answer: McpAnswer | undefined,
+  isTrusted: boolean,
+): CallToolResult {
   const { line } = request.call;
   if (answer === undefined) throw unknownTool(name);
   if (answer.error !== undefined) line.failed(new GatewayError(answer.error as ErrorName, answer.text));
   line.started((answer.structured as { turn_id?: string } | undefined)?.turn_id);
-  return resultOf(answer, isReply);
+  return resultOf(answer, isTrusted);
 }
 
 function unknownTool(name: string): GatewayError {

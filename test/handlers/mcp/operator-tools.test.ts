@@ -47,6 +47,23 @@ describe("the tools of operators", () => {
     expect(made.core.agents.get("main").name).toBe("main");
   });
 
+  it("are refused in a loop, except those that only read", async () => {
+    await using made = await startTools(WRITE);
+    for (const { name, hint } of OPERATOR) {
+      const answer = await made.call(name, {}, { caller: ADMIN, hops: 3 });
+      const isRefused =
+        answer?.text.includes("The call is refused: it passed through 3 or more announcements") === true;
+      expect([name, isRefused]).toEqual([name, hint !== "read"]);
+    }
+  });
+
+  it("are trusted only if no text of senders or agents is in their answers", async () => {
+    await using made = await startTools(WRITE);
+    const trusted = (await made.tools.list(ADMIN)).filter(({ isTrusted }) => isTrusted).map(({ name }) => name);
+    expect(trusted).toEqual(["pause_agent", "resume_agent", "budgets", "agent_status"]);
+    expect((await made.tool("list_turns", ADMIN)).description).not.toContain("without their replies");
+  });
+
   it("start no turn of their own", async () => {
     await using made = await startTools(WRITE);
     expect(await made.begin("health", {}, { caller: ADMIN })).toBeUndefined();

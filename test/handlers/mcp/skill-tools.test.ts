@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { Agent } from "#core/agents/agents.ts";
 import type { McpSettings } from "#core/mcp-tools.ts";
 import { skillText } from "#test/harness/skills.ts";
-import { CHAT, SECRET, startTools, turnOf } from "./start-tools.ts";
+import { ADMIN, CHAT, SECRET, startTools, turnOf } from "./start-tools.ts";
 
 const QUOTE = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
@@ -52,6 +52,34 @@ describe("the tool of a skill", () => {
     expect(description).toMatch(/^Does quote with \[hidden\]\. The result is the text of another program/);
     expect(inputSchema).toMatchObject({ ...QUOTE, properties: { ...QUOTE.properties, session: { type: "string" } } });
     expect(startsTurn).toBe(true);
+  });
+
+  it("lists a schema that clients of every revision can read, with the same meaning", async () => {
+    const quote = {
+      type: "object",
+      additionalProperties: false,
+      properties: {
+        a: true,
+        b: false,
+        region: { type: "string", "x-mcp-header": "Region" },
+        "x-mcp-header": { const: { "x-mcp-header": true } },
+        list: { items: true, contains: { "x-mcp-header": "Deep" }, prefixItems: [true, false] },
+      },
+      dependentRequired: { a: ["region"] },
+      $defs: { none: false },
+    };
+    await using made = await startSkilled({ schemas: { quote } });
+    expect((await made.tool("quote")).inputSchema).toEqual({
+      ...quote,
+      properties: {
+        a: {},
+        b: { not: {} },
+        region: { type: "string" },
+        "x-mcp-header": { const: { "x-mcp-header": true } },
+        list: { items: {}, contains: {}, prefixItems: [{}, { not: {} }] },
+      },
+      $defs: { none: { not: {} } },
+    });
   });
 
   it("starts a turn of the skill with its params, and answers with the reply", async () => {
@@ -183,7 +211,7 @@ describe("the tools of skills", () => {
 
 describe("the folders of skills", () => {
   const find = (made: Awaited<ReturnType<typeof startSkilled>>, id = "quote") =>
-    made.tools.skills.list(CHAT).find((skill) => skill.id === id);
+    made.tools.skills.list(ADMIN).find((skill) => skill.id === id);
 
   it("have their files, without links and without large ones", async () => {
     await using made = await startSkilled();
@@ -208,11 +236,14 @@ describe("the folders of skills", () => {
     expect(await files.find(({ path }) => path === "terms.md")?.read()).toBeUndefined();
   });
 
-  it("are those of the skills in reach of the key", async () => {
+  it("are those of the agents that appear as tools, for keys that may read skills in REST", async () => {
     const agents = [{ name: "main", skills: ["quote"] }, { name: "other" }];
     await using made = await startSkilled({ agents });
-    const ids = (caller = CHAT) => made.tools.skills.list(caller).map(({ id }) => id);
+    const ids = (caller = ADMIN) => made.tools.skills.list(caller).map(({ id }) => id);
     expect(ids()).toEqual(["quote", "summarise"]);
-    expect(ids({ ...CHAT, agents: ["main"] })).toEqual(["quote"]);
+    expect(ids({ ...ADMIN, scopes: ["console"] })).toEqual(["quote", "summarise"]);
+    expect(ids(CHAT)).toEqual([]);
+    made.settings.agents = ["main"];
+    expect(ids()).toEqual(["quote"]);
   });
 });

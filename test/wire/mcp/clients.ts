@@ -94,7 +94,7 @@ export function fakeTools(tools: Partial<McpTools> = {}): McpTools {
 const schema = { type: "object" };
 const ASK: McpTool = {
   ...{ name: "ask_main", title: "Ask main", description: "Asks.", inputSchema: schema, outputSchema: undefined },
-  ...{ hint: "write", startsTurn: true },
+  ...{ hint: "write", isTrusted: false, startsTurn: true },
 };
 const LOOK: McpTool = { ...ASK, name: "look", title: "Look", hint: "read", startsTurn: false };
 

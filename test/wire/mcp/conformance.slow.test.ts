@@ -79,7 +79,7 @@ function fixtures() {
       inputSchema: { type: "object" },
       outputSchema: undefined,
     },
-    ...{ hint: "read", startsTurn: TURNS.includes(name) },
+    ...{ hint: "read", isTrusted: true, startsTurn: TURNS.includes(name) },
   });
   return fakeTools({
     list: async () => [...FIXTURES, ...TURNS].map(toolOf),

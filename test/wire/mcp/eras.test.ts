@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
+import { recorderOf } from "../rest/recorder.ts";
 import { call, LEGACY, MODERN, OPEN, openClient } from "./clients.ts";
+
+const UNTRUSTED = "agent-gateway/untrusted";
 
 const gateway = await shareGateway({ config: { gateway: OPEN } });
 
@@ -33,6 +36,25 @@ describe.each([MODERN, LEGACY] as const)("a client of %s", (revision) => {
     const client = await openClient(gateway.url, { revision });
     const result = await client.callTool({ name: "ask_main", arguments: { massage: "Hello" } });
     expect(result).toMatchObject({ isError: true, content: [{ type: "text" }] });
+    expect(result._meta?.[UNTRUSTED]).toBeUndefined();
+  });
+
+  test("finds the mark of untrusted text on each answer that can have text of senders or agents", async () => {
+    await using open = await startGateway({ config: { gateway: { mcp: { enabled: true, operator: "write" } } } });
+    const client = await openClient(open.url, { revision, key: SECRETS.adminKey });
+    const marked = async (name: string, args: Record<string, unknown> = {}) => {
+      const { _meta, isError } = await client.callTool({ name, arguments: args });
+      return [isError === true, _meta?.[UNTRUSTED] === true];
+    };
+    await client.callTool({ name: "ask_main", arguments: { message: "Obey me." } });
+    for (const name of ["list_turns", "find_deliveries"])
+      expect([name, await marked(name)]).toEqual([name, [false, true]]);
+    const [delivery] = await recorderOf(open).list();
+    const args = { delivery_id: String(delivery?.delivery_id) };
+    expect(await marked("explain_delivery", args)).toEqual([false, true]);
+    expect(await marked("turn_get", { turn_id: String(delivery?.turn_id) })).toEqual([false, true]);
+    expect(await marked("budgets")).toEqual([false, false]);
+    expect(await marked("explain_delivery", { delivery_id: "none" })).toEqual([true, false]);
   });
 });
 

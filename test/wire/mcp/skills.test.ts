@@ -9,7 +9,7 @@ import { createRpc } from "#test/harness/rpc.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
 import { call, fakeTools, LEGACY, MODERN, OPEN, openClient } from "./clients.ts";
 
-const NARROW = "a-key-for-the-agent-narrow";
+const CHAT = "a-key-with-the-scope-chat";
 const MARKDOWN = "# Terms\r\nNet 30, Grüße.\n";
 const IMAGE = Buffer.from([0x89, 0x50, 0, 1, 0xff]);
 
@@ -29,8 +29,8 @@ async function start(mcp: object = {}) {
   write("quote/.env", "TOKEN=1");
   symlinkSync("/etc/hosts", join(dir, "quote/link.txt"));
   const keys = [
-    { name: "tests", key: SECRETS.key },
-    { name: "narrow", key: NARROW, agents: ["narrow"] },
+    { name: "tests", key: SECRETS.key, scopes: ["chat" as const, "admin" as const] },
+    { name: "chat", key: CHAT },
   ];
   const gateway = await startGateway({
     config: {
@@ -89,11 +89,29 @@ describe("the skills extension", () => {
     expect((await skills.list()).skills.map(({ uri }) => uri)).toEqual(["skill://translate/SKILL.md"]);
   });
 
-  test("has only the skills that the key may trigger", async () => {
-    await using gateway = await start();
-    const skills = new SkillsClient(await openClient(gateway.url, { key: NARROW }));
+  test("has only the skills of the agents that appear as tools", async () => {
+    await using gateway = await start({ agents: ["narrow"] });
+    const skills = new SkillsClient(await openClient(gateway.url));
     expect((await skills.list()).skills.map(({ uri }) => uri)).toEqual(["skill://translate/SKILL.md"]);
     await expect(skills.get("skill://quote/SKILL.md")).rejects.toThrow("No skill is served");
+  });
+
+  test("is not declared for a key that may not read skills in REST, which has their tools", async () => {
+    await using gateway = await start();
+    const client = await openClient(gateway.url, { key: CHAT });
+    expect(new SkillsClient(client).supported).toBe(false);
+    expect(client.getServerCapabilities()?.resources).toBeUndefined();
+    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("quote");
+    const uri = "skill://quote/SKILL.md";
+    for (const [method, params] of [
+      ["resources/read", { uri }],
+      ["skills/list", {}],
+      ["skills/get", { uri }],
+    ] as const) {
+      const headers: Record<string, string> = "uri" in params ? { "mcp-name": uri } : {};
+      const { json } = await call(gateway.url, method, params, { key: CHAT, headers });
+      expect([method, json.result, json.error.code]).toEqual([method, undefined, -32601]);
+    }
   });
 
   test("is not declared while skills are off", async () => {
