@@ -119,7 +119,7 @@ describe("the documents and the tools", () => {
         return { name, title, description, hint, inputSchema: { ...inputSchema, properties }, outputSchema };
       });
       const byName = (one: { name: string }, other: { name: string }) => one.name.localeCompare(other.name);
-      const generated = mcpTools.map(({ from: _, scope: __, ...tool }) => tool);
+      const generated = mcpTools.map(({ from: _, scope: __, isTrusted: ___, ...tool }) => tool);
       expect(bare.toSorted(byName)).toEqual(generated.toSorted(byName));
     },
   );
