@@ -81,7 +81,7 @@ test("clients are not promised notifications for which there is no stream", asyn
     [LEGACY, false],
     [MODERN, true],
   ] as const) {
-    const client = await openClient(served.url, { revision });
+    const client = await openClient(served.url, { revision, key: SECRETS.adminKey });
     expect(client.getServerCapabilities()).toMatchObject({ tools: { listChanged }, resources: { listChanged } });
   }
 });

@@ -167,7 +167,9 @@ function fakeSkills(ids: readonly string[], read: (id: string) => Promise<Uint8A
   });
 }
 
-const bytesOf = (id: string) => Buffer.from(skillText(id, `Does ${id}.`));
+function bytesOf(id: string): Buffer {
+  return Buffer.from(skillText(id, `Does ${id}.`));
+}
 
 describe("the files of skills", () => {
   test("are read once for callers at the same time, one after the other", async () => {
