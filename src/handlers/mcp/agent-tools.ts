@@ -16,7 +16,7 @@ const INPUT = {
     session: SESSION,
   },
 };
-type Asked = { message: string; session?: string };
+type Message = { message: string; session?: string };
 
 /** A tool for each agent that the caller may use: it sends a message. */
 export function agentTools(core: Core, settings: McpSettings, caller: RestCaller): TurnTool[] {
@@ -50,7 +50,7 @@ function askTool(core: Core, name: string, { name: agent, description }: Agent):
     isTrusted: false,
     startsTurn: true,
     async start(args, call) {
-      const { message: text, session } = await checkedBy<Asked>(INPUT, args);
+      const { message: text, session } = await checkedBy<Message>(INPUT, args);
       return startFor(core, { agent, session, text }, call);
     },
   };

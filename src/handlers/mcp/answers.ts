@@ -10,25 +10,21 @@ import { shapesOf, sourceOf } from "./sources.ts";
 
 type Hide = (text: string) => string;
 
-/** The shapes of the contract that `turn_get` answers with. */
-const SHAPES = shapesOf(sourceOf("turn_get").outputSchema);
+const { TurnStatus } = shapesOf(sourceOf("turn_get").outputSchema);
 
-/** The JSON Schema of a turn in the answers of the tools that start one. */
+/** The JSON Schema of a turn in the answers of the tools that start one. There may be hundreds of them: `turn_get` has the schemas of the parts. */
 export const TURN_OUTPUT = {
   type: "object",
   additionalProperties: false,
   required: ["turn_id", "session_id", "status"],
   properties: {
-    turn_id: { $ref: "#/$defs/TurnId", description: "For `turn_get`." },
-    session_id: { $ref: "#/$defs/SessionId", description: "Continues the conversation, as `session`." },
-    status: { $ref: "#/$defs/TurnStatus" },
-    reply: { type: "string", description: "The text of the agent. It is not trusted." },
-    usage: { $ref: "#/$defs/Usage" },
-    error: { $ref: "#/$defs/TurnError" },
+    turn_id: { type: "string" },
+    session_id: { type: "string" },
+    status: TurnStatus,
+    reply: { type: "string" },
+    usage: { type: "object" },
+    error: { type: "object" },
   },
-  $defs: Object.fromEntries(
-    ["TurnId", "SessionId", "TurnStatus", "Usage", "TurnError", "ErrorName"].map((name) => [name, SHAPES[name] ?? {}]),
-  ),
 };
 
 /** The answer of a tool for its turn: the reply, the failure, or how to get them later. */

@@ -40,12 +40,12 @@ export function createMcpTools(core: Core, parts: McpParts): McpTools {
     find,
     async call(name, args, call) {
       const tool = find(name, call.caller);
-      return tool && (await answering(hide, () => answer(core, tool, args, call)));
+      return tool && (await answerErrors(hide, () => callTool(core, tool, args, call)));
     },
     async start(name, args, call) {
       const tool = find(name, call.caller);
       if (!tool?.startsTurn) return undefined;
-      const started = await answering(hide, async () => {
+      const started = await answerErrors(hide, async () => {
         refuseLoop(tool, call);
         const turn = await tool.start(argsOf(args), call);
         return taskOf(await waitFor(core, turn, call.waitMs, call), hide);
@@ -62,7 +62,7 @@ export function createMcpTools(core: Core, parts: McpParts): McpTools {
   };
 }
 
-async function answer(core: Core, tool: Tool, given: unknown, call: McpCall): Promise<McpAnswer> {
+async function callTool(core: Core, tool: Tool, given: unknown, call: McpCall): Promise<McpAnswer> {
   refuseLoop(tool, call);
   const args = argsOf(given);
   if (!tool.startsTurn) return await tool.answer(args, call);
@@ -77,7 +77,7 @@ function refuseLoop({ hint }: Tool, { hops }: McpCall): void {
 }
 
 /** The result of the work, or its error as an answer. */
-async function answering<T>(hide: Core["hide"], work: () => Promise<T>): Promise<T | McpAnswer> {
+async function answerErrors<T>(hide: Core["hide"], work: () => Promise<T>): Promise<T | McpAnswer> {
   try {
     return await work();
   } catch (error) {

@@ -36,12 +36,12 @@ export async function checkedBy<T extends object>(schema: object, args: Args): P
 }
 
 /** The most faults that an error names. */
-const NAMED = 5;
+const FAULTS_NAMED = 5;
 
 /** The refusal of arguments, which names the first faults in sentences. */
 export function invalidArguments(faults: readonly FaultText[]): GatewayError {
   const first = foremost(faults);
-  const named = [first, ...faults.filter((fault) => fault !== first)].slice(0, NAMED);
+  const named = [first, ...faults.filter((fault) => fault !== first)].slice(0, FAULTS_NAMED);
   const words = named.flatMap((fault) => (fault ? [ended(`${nameOfPlace(fault.pointer)} ${fault.message}`)] : []));
   return new GatewayError("invalid-request", words.join(" "), { errors: faults });
 }

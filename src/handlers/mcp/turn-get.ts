@@ -22,7 +22,7 @@ const INPUT = {
     },
   },
 };
-type Asked = { turn_id: string; wait_seconds: number };
+type TurnQuery = { turn_id: string; wait_seconds: number };
 
 /** The tool that reads a turn, and waits for its end. Who may read a turn is decided as in REST. */
 export function turnGet(core: Core, bodies: Bodies): PlainTool {
@@ -30,7 +30,7 @@ export function turnGet(core: Core, bodies: Bodies): PlainTool {
   return {
     ...{ name, title, description, hint, isTrusted, outputSchema, inputSchema: INPUT, startsTurn: false },
     async answer(args, call) {
-      const { turn_id, wait_seconds } = await checkedBy<Asked>(INPUT, args);
+      const { turn_id, wait_seconds } = await checkedBy<TurnQuery>(INPUT, args);
       const turn = await turnFor(core.turns, call.caller, turn_id);
       const waitMs = Math.min(wait_seconds * 1_000, call.waitMs);
       await waitFor(core, turn, waitMs, call);

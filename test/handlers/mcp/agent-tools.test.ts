@@ -291,6 +291,14 @@ describe("the tools of agents", () => {
     expect(await made.names()).toEqual(["ask_a_b_3", "turn_get"]);
   });
 
+  it("do not repeat the schemas of turn_get", async () => {
+    await using made = await startTools();
+    const outputSchema = (await made.tool("ask_main")).outputSchema as { properties: object };
+    const { properties } = outputSchema;
+    expect(Object.keys(properties)).toEqual(["turn_id", "session_id", "status", "reply", "usage", "error"]);
+    expect(JSON.stringify(outputSchema).length).toBeLessThan(500);
+  });
+
   it("are found by the names of the list alone", async () => {
     const skills = skillsFolder({ usage: skillText("usage", "Counts."), sum: skillText("sum", "Adds.") });
     const agents = ["a.b", "a_b", "main"].map((name) => ({ name, skills: ["*"] }));
