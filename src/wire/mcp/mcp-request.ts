@@ -18,10 +18,18 @@ export type ToolParts = {
   retentionMs: () => number;
 };
 
-/** One message of a caller, until it is answered. */
-export type McpRequest = { call: WireCall; caller: RestCaller; method: unknown; raw: Buffer };
+/** One message of a caller, until it is answered. `isReported`: its outcome is in the access line. */
+export type McpRequest = { call: WireCall; caller: RestCaller; method: unknown; raw: Buffer; isReported: boolean };
 
-type Asked = { name: string; args: unknown; meta: unknown; waitMs: number; progress?: McpCall["progress"] };
+type ToolRequest = {
+  name: string;
+  args: unknown;
+  meta: unknown;
+  /** Aborts when the stream of the answer has ended. */
+  signal: AbortSignal;
+  waitMs: number;
+  progress?: McpCall["progress"];
+};
 
 /** The context of a tool's call. */
 export class ToolCall implements McpCall {
@@ -31,9 +39,11 @@ export class ToolCall implements McpCall {
   readonly idempotency: CallContext["idempotency"];
   readonly waitMs: number;
   readonly progress: McpCall["progress"];
+  /** Aborts when the caller disconnects, its stream has ended, or it must wait no longer. */
+  readonly signal: AbortSignal;
   readonly #request: McpRequest;
 
-  constructor(request: McpRequest, { name, args, meta, waitMs, progress }: Asked) {
+  constructor(request: McpRequest, { name, args, meta, signal, waitMs, progress }: ToolRequest) {
     const { call, caller } = request;
     const key = idempotencyKeyIn(call.req.headers);
     this.caller = caller;
@@ -43,11 +53,8 @@ export class ToolCall implements McpCall {
       key === undefined ? undefined : { key: `rest\0${caller.tokenId}\0mcp.${name}\0${key}`, hash: hashOfArgs(args) };
     this.waitMs = waitMs;
     this.progress = progress;
+    this.signal = AbortSignal.any([call.signal, signal]);
     this.#request = request;
-  }
-
-  get signal(): AbortSignal {
-    return this.#request.call.signal;
   }
 
   /** Marks the answer, as REST does, unless it is a stream that has begun. */

@@ -1,10 +1,12 @@
-import { createMcpHandler, McpServer, type ProtocolError } from "@modelcontextprotocol/server";
-import { GatewayError } from "#kit/errors.ts";
-import type { WireCall } from "#wire/call/call.ts";
+import { createMcpHandler, type McpServer, type ProtocolError } from "@modelcontextprotocol/server";
+import { failCall, type WireCall } from "#wire/call/call.ts";
 import type { McpServing } from "./mcp.ts";
+import { asMcpError } from "./mcp-errors.ts";
+import { ReportingServer, reportOutcome } from "./mcp-outcome.ts";
 import type { McpRequest, ToolParts } from "./mcp-request.ts";
 import { guarded } from "./mcp-results.ts";
 import { createMcpSkills } from "./mcp-skills.ts";
+import { createSubscriptionLimit } from "./mcp-subscriptions.ts";
 import { listeningFault, serveTasks, TASKS_EXTENSION } from "./mcp-tasks.ts";
 import { callTool, toolOf } from "./mcp-tool-calls.ts";
 import { sendText, WebAnswer } from "./web-answer.ts";
@@ -39,24 +41,27 @@ const METHODS: ReadonlySet<string> = new Set([
 export function createMcpServing(parts: McpServerParts): McpServing {
   const requests = new WeakMap<Request, McpRequest>();
   const skills = createMcpSkills(parts.tools.skills);
+  const subscriptions = createSubscriptionLimit();
   const handler = createMcpHandler(
     ({ era, requestInfo }) => {
       const request = requests.get(requestInfo as Request) as McpRequest;
       return guarded(request, () => createServer(parts, skills, request, era));
     },
-    // Answers its rejections itself; an unexpected error of a tool is logged where it is caught.
-    { maxSubscriptions: MOST_SUBSCRIPTIONS },
+    { maxSubscriptions: Infinity },
   );
   return {
     async serve(call, caller, message, raw) {
       const { method } = message as { method?: unknown };
       if (typeof method === "string" && METHODS.has(method)) call.line.reached(`mcp.${method}`);
-      const fault = method === "subscriptions/listen" ? listeningFault(message) : undefined;
-      if (fault) return await refuse(call, message, fault);
+      const own: McpRequest = { call, caller, method, raw, isReported: false };
+      const isListening = method === "subscriptions/listen";
+      const fault = isListening ? listeningFault(message) : undefined;
+      if (fault) return await refuse(own, idOf(message), fault);
+      const refusal = isListening ? subscriptions.refusalOf(own) : undefined;
+      if (refusal) return failCall(call, refusal, asMcpError(idOf(message)));
       const request = new Request(ADDRESS, { method: "POST", headers: headersOf(call) });
-      requests.set(request, { call, caller, method, raw });
-      const response = await handler.fetch(request, { parsedBody: message });
-      await answer(call, response, method);
+      requests.set(request, own);
+      await sendResponse(own, await handler.fetch(request, { parsedBody: message }), isListening);
     },
     changed({ tools, resources }) {
       if (tools) handler.notify.toolsChanged();
@@ -65,7 +70,6 @@ export function createMcpServing(parts: McpServerParts): McpServing {
   };
 }
 
-const MOST_SUBSCRIPTIONS = 1024;
 /** Requests of the web's API have an address. Nothing reads it. */
 const ADDRESS = "http://localhost/mcp";
 
@@ -78,34 +82,36 @@ function headersOf({ req }: WireCall): [string, string][] {
   );
 }
 
-async function refuse(call: WireCall, message: object, { code, message: words, data }: ProtocolError): Promise<void> {
+/** The id that an answer has: null if the message has none of a valid form. */
+function idOf(message: object): string | number | null {
   const { id } = message as { id?: unknown };
-  call.line.failed(new GatewayError("invalid-request", words));
-  await sendText(call, 400, JSON.stringify({ jsonrpc: "2.0", error: { code, message: words, data }, id }));
+  return typeof id === "string" || typeof id === "number" ? id : null;
 }
 
-async function answer(call: WireCall, response: Response, method: unknown): Promise<void> {
+/** Answers with an error of the protocol, before a server was created for the message. */
+async function refuse(
+  request: McpRequest,
+  id: string | number | null,
+  { code, message, data }: ProtocolError,
+): Promise<void> {
+  const error = { code, message, data };
+  reportOutcome(request, { error });
+  await sendText(request.call, 400, JSON.stringify({ jsonrpc: "2.0", error, id }));
+}
+
+async function sendResponse(request: McpRequest, response: Response, isListening: boolean): Promise<void> {
+  const { call } = request;
   const { status, body } = response;
   if (body !== null && response.headers.get("content-type")?.startsWith("text/event-stream")) {
-    call.answerWith(new WebAnswer(call, body, method !== "subscriptions/listen"));
+    // A subscription is accepted. The answer of a call reports its outcome.
+    if (isListening) reportOutcome(request, {});
+    call.answerWith(new WebAnswer(call, body, !isListening));
     return;
   }
   const text = await response.text();
-  const rejection = status >= 400 || text.length < REJECTION_CHARS ? rejectionOf(status, text) : undefined;
-  if (rejection) call.line.failed(rejection);
-  if (call.line.error === undefined) call.line.succeeded();
+  // A message that no server answered was rejected, or is a notification.
+  if (!request.isReported) reportOutcome(request, text === "" ? {} : JSON.parse(text));
   await sendText(call, status, text);
-}
-
-/** A longer answer with the status 200 is not a rejection. */
-const REJECTION_CHARS = 4_096;
-
-/** A rejection by the protocol, for the access line. */
-function rejectionOf(status: number, text: string): GatewayError | undefined {
-  const { error } = (text === "" ? {} : JSON.parse(text)) as { error?: { message: string } };
-  if (error === undefined) return undefined;
-  const name = status === 404 ? "method-not-found" : status >= 500 ? "internal" : "invalid-request";
-  return new GatewayError(name, error.message);
 }
 
 /** A server with the tools of one caller, for one message. */
@@ -129,7 +135,11 @@ async function createServer(
     },
     instructions: INSTRUCTIONS,
   };
-  const mcp = new McpServer({ name: "agent-gateway", title: "Agent Gateway", version: parts.version }, options);
+  const mcp = new ReportingServer(
+    request,
+    { name: "agent-gateway", title: "Agent Gateway", version: parts.version },
+    options,
+  );
   // Without a stream outside of calls, clients of earlier revisions cannot be notified.
   if (skills.attach(mcp, request)) mcp.server.registerCapabilities({ resources: { listChanged: isModern } });
   const { server } = mcp;

@@ -46,7 +46,7 @@ async function run(
   const tool = tools.find(name, caller);
   // A tool that starts a turn is named by the configuration or a folder, so its name is not a label of the metrics.
   if (tool?.startsTurn === false) line.reached(`mcp.${name}`);
-  const asked = { name, args, meta: ctx.mcpReq._meta };
+  const asked = { name, args, meta: ctx.mcpReq._meta, signal: ctx.mcpReq.signal };
   if (tool?.startsTurn === true && declaresTasks(ctx)) {
     const started = await tools.start(name, args, new ToolCall(request, { ...asked, waitMs: taskAfterMs }));
     if (started?.turn && started.answer === undefined) {

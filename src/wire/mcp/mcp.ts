@@ -72,8 +72,13 @@ function requireMessage(message: unknown): object {
   if (Array.isArray(message)) throw new GatewayError("invalid-request", "Send one message: batches are not supported.");
   if (typeof message !== "object" || message === null)
     throw new GatewayError("invalid-request", "A message is a JSON object.");
+  const { id } = message as { id?: unknown };
+  if (typeof id === "string" && id.length > MOST_ID_CHARS)
+    throw new GatewayError("invalid-request", `An \`id\` has at most ${MOST_ID_CHARS} characters.`);
   return message;
 }
+/** Subscriptions keep the id, and each answer repeats it. */
+const MOST_ID_CHARS = 256;
 
 function failMcp(call: WireCall, error: unknown): void {
   call.line.entered("rest");

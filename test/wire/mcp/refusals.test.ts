@@ -130,6 +130,13 @@ describe("a request is refused", () => {
     });
   });
 
+  test.each([MODERN, LEGACY] as const)("of %s with an id that is longer than 256 characters", async (revision) => {
+    const sent = { revision };
+    const withId = (id: string) => post(url, { ...messageOf("tools/list", {}, sent), id }, sent);
+    expect((await withId("x".repeat(256))).status).toBe(200);
+    expect(await refusalOf(withId("x".repeat(257)))).toMatchObject({ status: 400, code: -32600, id: null });
+  });
+
   test("below the path", async () => {
     const { status, error } = await gateway.rest.send("POST", "/mcp/other", { body: {} });
     expect([status, error]).toEqual([404, "not-found"]);
@@ -155,6 +162,26 @@ describe("the log and the flight recorder", () => {
       ["mcp", 404, "method-not-found", "tests"],
     ]);
     expect(own.linesOf("request")[1]?.turnId).toMatch(/^turn_/);
+  });
+
+  test.each([MODERN, LEGACY] as const)("have the errors of the protocol of %s", async (revision) => {
+    await using own = await startGateway({ config: { gateway: OPEN } });
+    for (const [method, params] of [
+      ["made/up", {}],
+      ["tools/call", { name: 5 }],
+      ["resources/read", { uri: "skill://nobody/SKILL.md" }],
+    ] as const) {
+      const uri = "uri" in params ? params.uri : null;
+      const name = "name" in params ? String(params.name) : uri;
+      const { json } = await call(own.url, method, params, { revision, headers: { "mcp-name": name } });
+      expect(json.error).toBeDefined();
+    }
+    const errors = own.linesOf("request").map(({ operation, error }) => [operation, error]);
+    expect(errors).toEqual([
+      ["mcp", "method-not-found"],
+      ["mcp.tools/call", "invalid-params"],
+      ["mcp.resources/read", "method-not-found"],
+    ]);
   });
 
   test("have calls that start work, and refusals", async () => {

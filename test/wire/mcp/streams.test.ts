@@ -2,11 +2,12 @@ import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { SECRETS, type Start, startGateway } from "#test/harness/gateway.ts";
 import { OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
+import { AccessLine } from "#wire/call/access-line.ts";
 import { call, fakeTools, heldTools, LEGACY, MODERN, messageOf, OPEN, post } from "./clients.ts";
 
 function start(options: Start = {}) {
@@ -94,6 +95,41 @@ describe("a client that listens for changes", () => {
     ]);
   });
 
+  test("keeps no request body", async () => {
+    await using gateway = await start();
+    const received = vi.spyOn(AccessLine.prototype, "received");
+    const events = eventsOf(await post(gateway.url, messageOf("subscriptions/listen", listening)));
+    await events.next();
+    const [line] = received.mock.contexts as AccessLine[];
+    received.mockRestore();
+    expect(line?.operation).toBe("mcp.subscriptions/listen");
+    expect(line?.body).toBeUndefined();
+    await events.leave();
+  });
+
+  test("may open 16 streams with a key, and another when one has closed", async () => {
+    const keys = [SECRETS.key, "another-key-of-the-tests"].map((key, n) => ({ name: `key ${n}`, key }));
+    await using gateway = await start({ config: { gateway: { ...OPEN, rest: { auth: { keys } } } } });
+    const listen = async (key: string) => {
+      const res = await post(gateway.url, messageOf("subscriptions/listen", listening), { key });
+      return { res, events: eventsOf(res) };
+    };
+    const open = [];
+    for (let n = 0; n < 16; n++) {
+      open.push(await listen(SECRETS.key));
+      await open[n]?.events.next();
+    }
+    const { res } = await listen(SECRETS.key);
+    expect(res.status).toBe(429);
+    const other = await listen("another-key-of-the-tests");
+    expect(await other.events.next()).toMatchObject({ method: "notifications/subscriptions/acknowledged" });
+    await open[0]?.events.leave();
+    await gateway.logged("request", { operation: "mcp.subscriptions/listen", status: 200 });
+    const again = await listen(SECRETS.key);
+    expect(await again.events.next()).toMatchObject({ method: "notifications/subscriptions/acknowledged" });
+    for (const { events } of [...open, other, again]) await events.leave();
+  });
+
   test("loses its stream when its key is revoked", async () => {
     await using gateway = await start();
     const { json } = await gateway.console.call("keys.create", { body: { name: "soon gone" } });
@@ -141,6 +177,23 @@ describe.each([MODERN, LEGACY] as const)("a call of %s that waits", (revision) =
     const ended = once(held.signal, "abort");
     controller.abort();
     await expect(answer).rejects.toThrow();
+    await ended;
+  });
+
+  test("ends its wait with its stream when its key is revoked", async () => {
+    const { tools, next } = heldTools();
+    await using gateway = await start({ mcpTools: tools });
+    const { json } = await gateway.console.call("keys.create", { body: { name: "soon gone" } });
+    const sent = { revision, key: String(json.key) };
+    const params = { ...ASK, _meta: { progressToken: "p" } };
+    const answer = post(gateway.url, messageOf("tools/call", params, sent), sent);
+    const { call: held } = await next();
+    held.progress?.(1);
+    const events = eventsOf(await answer);
+    await events.next();
+    const ended = once(held.signal, "abort");
+    await gateway.console.call("keys.revoke", { path: { key_id: String(json.key_id) } });
+    expect(await events.next()).toBeUndefined();
     await ended;
   });
 
