@@ -21,27 +21,35 @@ export function readBody({ req, res }: Exchange, limit: number): Promise<Buffer>
   if (announced === 0 && req.headers["transfer-encoding"] === undefined) return Promise.resolve(NOTHING);
   if (req.headers.expect?.toLowerCase() === "100-continue") res.writeContinue();
   return new Promise((resolve, reject) => {
+    // The listeners live as long as the answer, which may be a stream. The promise holds the body, so they let go of both at the end.
+    let done: typeof resolve | undefined = resolve;
+    let fail: typeof reject | undefined = reject;
     let body: Buffer = NOTHING;
     let size = 0;
     req.on("data", (part: Buffer) => {
       if (size + part.length > limit) {
         req.removeAllListeners("data");
         req.pause();
-        reject(tooLarge(limit));
+        fail?.(tooLarge(limit));
       } else {
         body = size === 0 ? part : append(body, size, part);
         size += part.length;
       }
     });
     // A stream of HTTP/2 that was cut off ends as one that is whole does, and closes next.
-    req.on("end", () => req.complete && resolve(body.subarray(0, size)));
+    req.on("end", () => {
+      if (!req.complete) return;
+      done?.(body.subarray(0, size));
+      done = fail = undefined;
+      body = NOTHING;
+    });
     req.on("error", (cause) => {
       const isNamed = cause instanceof GatewayError;
-      reject(isNamed ? cause : new GatewayError("request-timeout", "The body did not arrive completely.", { cause }));
+      fail?.(isNamed ? cause : new GatewayError("request-timeout", "The body did not arrive completely.", { cause }));
     });
     req.on("close", () => {
       // Every request closes, and an error made for nothing would cost the good ones its stack.
-      if (!req.complete) reject(new GatewayError("request-timeout", "The body did not arrive completely."));
+      if (!req.complete) fail?.(new GatewayError("request-timeout", "The body did not arrive completely."));
     });
   });
 }
