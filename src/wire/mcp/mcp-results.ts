@@ -19,12 +19,12 @@ export async function guarded<T>(request: McpRequest, run: () => Promise<T>): Pr
   try {
     return await run();
   } catch (thrown) {
-    throw protocolError(request, reported(request, thrown));
+    throw protocolError(request, reportError(request, thrown));
   }
 }
 
 /** Writes an error to the access line, and an unexpected one to the log. */
-function reported({ call }: McpRequest, thrown: unknown): GatewayError {
+function reportError({ call }: McpRequest, thrown: unknown): GatewayError {
   const error = GatewayError.from(thrown);
   call.line.failed(error);
   if (error.name === "internal")

@@ -47,6 +47,7 @@ export function createMcpServing(parts: McpServerParts): McpServing {
       const request = requests.get(requestInfo as Request) as McpRequest;
       return guarded(request, () => createServer(parts, skills, request, era));
     },
+    // Subscriptions are counted here. `onerror` is not used: it reports mainly faults of clients.
     { maxSubscriptions: Infinity },
   );
   return {

@@ -15,7 +15,7 @@ import { guarded, resultOf } from "./mcp-results.ts";
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 const POLL_EVERY_MS = 2_000;
 
-/** True if the client of a call takes tasks. Each message says so anew. */
+/** True if the client of a call takes tasks. Each message declares it. */
 export function declaresTasks({ mcpReq }: ServerContext): boolean {
   const envelope = mcpReq.envelope as Record<string, { extensions?: Record<string, unknown> } | undefined> | undefined;
   return envelope?.[CLIENT_CAPABILITIES_META_KEY]?.extensions?.[TASKS_EXTENSION] !== undefined;
@@ -40,7 +40,7 @@ export function taskResultOf(task: McpTask, parts: ToolParts): CallToolResult {
 export function serveTasks(server: Server, parts: ToolParts, request: McpRequest): void {
   const { tools } = parts;
   const handle = (method: string, run: (taskId: string) => Promise<object>) =>
-    server.setRequestHandler(method, { params: NAMED }, async ({ taskId }, ctx) => {
+    server.setRequestHandler(method, { params: TASK_PARAMS }, async ({ taskId }, ctx) => {
       if (!declaresTasks(ctx)) throw undeclared();
       return await guarded(request, async () => (await run(taskId).catch(refuseUnknown)) as Record<string, unknown>);
     });
@@ -91,7 +91,7 @@ function endOf({ status, answer }: McpTask): object {
 }
 
 /** Params with the id of a task. */
-const NAMED: StandardSchemaV1<unknown, { taskId: string }> = {
+const TASK_PARAMS: StandardSchemaV1<unknown, { taskId: string }> = {
   "~standard": {
     version: 1,
     vendor: "agent-gateway",

@@ -46,20 +46,21 @@ async function run(
   const tool = tools.find(name, caller);
   // A tool that starts a turn is named by the configuration or a folder, so its name is not a label of the metrics.
   if (tool?.startsTurn === false) line.reached(`mcp.${name}`);
-  const asked = { name, args, meta: ctx.mcpReq._meta, signal: ctx.mcpReq.signal };
+  const sent = { name, args, meta: ctx.mcpReq._meta, signal: ctx.mcpReq.signal };
   if (tool?.startsTurn === true && declaresTasks(ctx)) {
-    const started = await tools.start(name, args, new ToolCall(request, { ...asked, waitMs: taskAfterMs }));
+    const started = await tools.start(name, args, new ToolCall(request, { ...sent, waitMs: taskAfterMs }));
     if (started?.turn && started.answer === undefined) {
       line.started(started.turn.turnId);
       return taskResultOf(started, parts);
     }
-    return answered(request, name, started?.answer, tool.isTrusted);
+    return reportAnswer(request, name, started?.answer, tool.isTrusted);
   }
-  const answer = await tools.call(name, args, new ToolCall(request, { ...asked, waitMs, progress: progressOf(ctx) }));
-  return answered(request, name, answer, tool?.isTrusted === true);
+  const answer = await tools.call(name, args, new ToolCall(request, { ...sent, waitMs, progress: progressOf(ctx) }));
+  return reportAnswer(request, name, answer, tool?.isTrusted === true);
 }
 
-function answered(
+/** The result of a call. Its error and its turn are written to the access line. */
+function reportAnswer(
   request: McpRequest,
   name: string,
   answer: McpAnswer | undefined,
