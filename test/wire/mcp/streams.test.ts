@@ -76,7 +76,8 @@ describe("a client that listens for changes", () => {
     const same = { gateway: { ...OPEN, defaultAgent: "main" }, agents, skills: { dirs: [dir] } };
     await using gateway = await start({ config: same });
     const notifications = { toolsListChanged: true, resourcesListChanged: true };
-    const events = eventsOf(await post(gateway.url, messageOf("subscriptions/listen", { notifications })));
+    const sent = { key: gateway.adminKey };
+    const events = eventsOf(await post(gateway.url, messageOf("subscriptions/listen", { notifications }), sent));
     const seen: (string | undefined)[] = [];
     const next = async () => void seen.push((await events.next())?.method);
     await next();
