@@ -2,8 +2,8 @@
 export const MOST_LINE_MIB = 16;
 const MOST_LINE_BYTES = MOST_LINE_MIB * 1024 * 1024;
 
-/** The lines of a stream of UTF-8, without the spaces at their ends. Undefined for a line that is too long. */
-export async function* linesOf(input: AsyncIterable<Buffer>): AsyncGenerator<string | undefined> {
+/** The lines of a stream. Undefined for a line that is too long. */
+export async function* linesOf(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer | undefined> {
   let pieces: Buffer[] = [];
   let size = 0;
   const add = (piece: Buffer): void => {
@@ -11,8 +11,8 @@ export async function* linesOf(input: AsyncIterable<Buffer>): AsyncGenerator<str
     if (size <= MOST_LINE_BYTES) pieces.push(piece);
     else pieces = [];
   };
-  const finish = (): string | undefined => {
-    const line = size > MOST_LINE_BYTES ? undefined : Buffer.concat(pieces).toString().trim();
+  const finish = (): Buffer | undefined => {
+    const line = size > MOST_LINE_BYTES ? undefined : Buffer.concat(pieces);
     pieces = [];
     size = 0;
     return line;

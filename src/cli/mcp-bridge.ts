@@ -1,8 +1,10 @@
+import { isUtf8 } from "node:buffer";
 import { BrokenAnswer, isObject, stringOr, textOf } from "#generated/clients/typescript/src/body.ts";
+import { readSettings } from "#generated/clients/typescript/src/settings.ts";
 import { readEvents } from "#generated/clients/typescript/src/sse.ts";
 import type { Address } from "./address.ts";
 import { weakestFor } from "./credentials.ts";
-import { CliError, causeOf, NOT_ALLOWED } from "./failures.ts";
+import { CliError, causeOf, NOT_ALLOWED, UNREACHABLE } from "./failures.ts";
 import { linesOf, MOST_LINE_MIB } from "./lines.ts";
 import { oneLine } from "./output.ts";
 import { print, say } from "./terminal.ts";
@@ -22,6 +24,8 @@ type Bridge = {
   version: string | undefined;
   /** The latest failure that was reported. It is reported once, until a request succeeds. */
   trouble: string | undefined;
+  /** True from a failure to reach the gateway until a request succeeds. */
+  isAway: boolean;
   /** Pending while a reader of standard output is slow. */
   drained: Promise<void> | undefined;
 };
@@ -36,43 +40,51 @@ const INTERNAL_ERROR = -32603;
 /**
  * Connects standard input and output to `POST /mcp` of a gateway. A line of input is sent as it is, and each message of the answer is a line of
  * output. Requests run at the same time. A request that fails gets a JSON-RPC error, and the bridge continues: it works again once the
- * gateway does. At the end of input, subscriptions are closed and other requests are finished. Messages to people go to standard error.
+ * gateway does. Throws a TypeError for an invalid address. At the end of input, subscriptions are closed and other requests are finished. Messages to people go to standard error.
  */
-export async function runBridge({ url, key, unused, credentials }: Address): Promise<void> {
+export async function runBridge({ url: given, key, unused, credentials }: Address): Promise<void> {
+  const { url } = readSettings({ url: given, anonymous: true });
   if (key === undefined)
     throw unused.key ?? new CliError("There is no key for the gateway.", NOT_ALLOWED, "set REST_API_KEY");
   const keyName = weakestFor(credentials.rest, "chat")?.name ?? "the key";
   const bridge: Bridge = {
-    url: `${url.replace(/\/+$/, "")}/mcp`,
+    url: `${url}/mcp`,
     key,
     keyName,
     underWay: new Map(),
     version: undefined,
     trouble: undefined,
+    isAway: false,
     drained: undefined,
   };
   if (process.stdin.isTTY)
     say("This command is for programs: it reads MCP messages from standard input, one a line. Ctrl-D ends it.");
   const exchanges = new Set<Promise<void>>();
-  for await (const line of linesOf(process.stdin)) {
-    const message = await readMessage(bridge, line);
-    if (message === undefined) continue;
+  for await (const bytes of linesOf(process.stdin)) {
+    const line = await decode(bridge, bytes);
+    const message = line && (await readMessage(bridge, line));
+    if (!line || !message) continue;
     if (exchanges.size >= MOST_AT_ONCE) {
-      await fail(bridge, message.id, `There are already ${MOST_AT_ONCE} requests under way.`);
+      await answerError(bridge, message.id, `There are already ${MOST_AT_ONCE} requests under way.`);
       continue;
     }
-    const exchange = send(bridge, message, line as string).finally(() => exchanges.delete(exchange));
+    const exchange = send(bridge, message, line).finally(() => exchanges.delete(exchange));
     exchanges.add(exchange);
   }
   for (const { stop, isSubscription } of bridge.underWay.values()) if (isSubscription) stop.abort();
   await Promise.all(exchanges);
 }
 
-/** The message of a line, if it has to be sent. A cancellation closes the request that it names, which is how HTTP cancels. */
-async function readMessage(bridge: Bridge, line: string | undefined): Promise<Message | undefined> {
-  if (line === "") return undefined;
-  if (line === undefined)
+/** The text of a line, without the spaces at its ends. A line that cannot be read is answered. */
+async function decode(bridge: Bridge, bytes: Buffer | undefined): Promise<string | undefined> {
+  if (bytes === undefined)
     return await refuse(bridge, INVALID_REQUEST, `A message is longer than ${MOST_LINE_MIB} MiB.`);
+  if (!isUtf8(bytes)) return await refuse(bridge, PARSE_ERROR, "A line of standard input is not UTF-8.");
+  return bytes.toString().trim();
+}
+
+/** The message of a line, if it has to be sent. A cancellation closes the request that it names, which is how HTTP cancels. */
+async function readMessage(bridge: Bridge, line: string): Promise<Message | undefined> {
   const message = parse(line);
   if (message === undefined) return await refuse(bridge, PARSE_ERROR, "A line of standard input is not JSON.");
   if (!isObject(message))
@@ -108,8 +120,7 @@ async function send(bridge: Bridge, message: Message, line: string): Promise<voi
     if (id !== undefined && !isAnswered) throw new CliError(unansweredWords(bridge, exchange));
     recover(bridge);
   } catch (error) {
-    if (!signal.aborted)
-      await fail(bridge, id, wordsFor(bridge, error as Error, method), error instanceof CliError ? error.cause : {});
+    if (!signal.aborted) await fail(bridge, message, error as Error);
   } finally {
     if (id !== undefined && bridge.underWay.get(id) === exchange) bridge.underWay.delete(id);
   }
@@ -177,12 +188,10 @@ function asHeader(text: string): string {
 async function relay(bridge: Bridge, response: Response, message: Message): Promise<boolean> {
   const type = response.headers.get("content-type") ?? "";
   if (response.ok && type.startsWith("text/event-stream")) {
-    let isAnswered = false;
-    for await (const { data } of readEvents(response)) {
-      if (data === "") continue;
-      isAnswered = (await deliver(bridge, data, message)) || isAnswered;
-    }
-    return isAnswered;
+    // A stream may stay open after its answer, for instance at a proxy.
+    for await (const { data } of readEvents(response))
+      if (data !== "" && (await deliver(bridge, data, message))) return true;
+    return false;
   }
   const text = await textOf(response);
   const body = parse(text);
@@ -227,19 +236,36 @@ async function write(bridge: Bridge, line: string): Promise<void> {
   await bridge.drained;
 }
 
-/** Answers a request with an error, which may have the code and data of the gateway's own. The same failure is reported to people once. */
-async function fail(bridge: Bridge, id: Id | undefined, words: string, error: unknown = {}): Promise<void> {
+/** Answers a request with its failure, which may have the code and data of the gateway's own. The same failure is reported to people once. */
+async function fail(bridge: Bridge, { id, method }: Message, error: Error): Promise<void> {
+  const words = wordsFor(bridge, error, method);
   if (bridge.trouble !== words) say(words);
   bridge.trouble = words;
+  bridge.isAway ||= isUnreachable(error);
+  await answerError(bridge, id, words, error instanceof CliError ? error.cause : {});
+}
+
+async function answerError(bridge: Bridge, id: Id | undefined, message: string, error: unknown = {}): Promise<void> {
   if (id === undefined) return;
-  const answer = { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, ...(error as object), message: words } };
-  await write(bridge, JSON.stringify(answer));
+  await write(
+    bridge,
+    JSON.stringify({ jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, ...(error as object), message } }),
+  );
+}
+
+/** False for a refusal, and for an answer that cannot be read. */
+function isUnreachable(error: Error): boolean {
+  return error instanceof CliError ? error.exitCode === UNREACHABLE : !(error instanceof BrokenAnswer);
 }
 
 function recover(bridge: Bridge): void {
-  if (bridge.trouble !== undefined) say(`The gateway at ${bridge.url} answers again.`);
+  if (bridge.isAway) say(`The gateway at ${bridge.url} answers again.`);
   bridge.trouble = undefined;
+  bridge.isAway = false;
 }
+
+/** The statuses of a proxy whose gateway is away, and of a gateway that stops. */
+const AWAY = new Set([502, 503, 504]);
 
 /** The reason for a refusal, with the gateway's own words and its error of JSON-RPC. */
 function refusalOf({ url, keyName }: Bridge, { status, headers }: Response, body: unknown): CliError {
@@ -254,7 +280,8 @@ function refusalOf({ url, keyName }: Bridge, { status, headers }: Response, body
       return `The server at ${url} has no MCP address. Set GATEWAY_URL to the address of the gateway.`;
     return `The server at ${url} answered HTTP ${status}.`;
   };
-  return new CliError(words(), NOT_ALLOWED, undefined, isObject(error) ? error : undefined);
+  const exitCode = AWAY.has(status) ? UNREACHABLE : NOT_ALLOWED;
+  return new CliError(words(), exitCode, undefined, isObject(error) ? error : undefined);
 }
 
 const NOT_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;

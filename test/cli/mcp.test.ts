@@ -35,6 +35,7 @@ function startBridge(url: string, env: Record<string, string> = {}) {
   return {
     ...cli,
     lines,
+    writeBytes: (bytes: Buffer) => void cli.child.stdin.write(bytes),
     write: (message: unknown) => cli.type(`${typeof message === "string" ? message : JSON.stringify(message)}\n`),
     /** The messages, once there are that many. */
     messages: async (count: number) => {
@@ -294,6 +295,68 @@ describe("agent-gateway mcp", () => {
     expect(bridge.result.err).toBe("");
   });
 
+  test("refuses a line that is not UTF-8, and sends nothing of it", async () => {
+    const server = await startMcpServer();
+    const bridge = startBridge(server.url);
+    const line = JSON.stringify(modern(1, "tools/call", { name: "echo", arguments: { text: "\xff" } }));
+    bridge.writeBytes(Buffer.from(`${line}\n`, "latin1"));
+    const [{ id, error }] = await bridge.messages(1);
+    expect([id, error.code, error.message]).toEqual([null, -32700, "A line of standard input is not UTF-8."]);
+    bridge.write(modern(2, "tools/call", { name: "echo", arguments: { text: "\xff" } }));
+    expect((await bridge.messages(2))[1]).toMatchObject({ id: 2, result: { content: [{ text: "\xff" }] } });
+    expect(server.seen).toHaveLength(1);
+  });
+
+  test("a request ends with its answer, also if its stream stays open", async () => {
+    const server = await startMcpServer();
+    let closed = 0;
+    server.answerWith((req, res) => {
+      res.on("close", () => closed++);
+      req.toArray().then((body) => {
+        const { id } = JSON.parse(Buffer.concat(body).toString());
+        res.writeHead(200, { "content-type": "text/event-stream" });
+        res.write(`data: {"jsonrpc":"2.0","id":${id},"result":{}}\n\n`);
+      });
+    });
+    const bridge = startBridge(server.url);
+    for (let id = 1; id <= 101; id++) {
+      bridge.write(modern(id, "tools/list"));
+      expect((await bridge.messages(id))[id - 1]).toMatchObject({ id, result: {} });
+    }
+    bridge.child.stdin.end();
+    expect(await bridge.ended).toMatchObject({ code: 0, err: "" });
+    expect(closed).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ["a refusal", 413, "application/problem+json", '{"title":"Too large"}', "Too large\n"],
+    ["an answer that cannot be read", 200, "text/event-stream", "data: 5\n\n", /cannot be read/],
+  ])("does not report that the gateway answers again after %s", async (_, status, type, body, words) => {
+    const server = await startMcpServer();
+    server.answerWith((_, res) => void res.writeHead(status, { "content-type": type }).end(body));
+    const bridge = startBridge(server.url);
+    bridge.write(modern(1, "tools/list"));
+    await bridge.messages(1);
+    server.answerWith(undefined);
+    bridge.write(modern(2, "tools/list"));
+    await bridge.messages(2);
+    bridge.child.stdin.end();
+    const { err } = await bridge.ended;
+    expect(err).toMatch(words);
+    expect(err).not.toContain("again");
+  });
+
+  test("reports that the gateway answers again after a proxy answered for it", async () => {
+    const server = await startMcpServer();
+    server.answerWith((_, res) => void res.writeHead(502, { "content-type": "text/html" }).end("<h1>no</h1>"));
+    const bridge = startBridge(server.url);
+    bridge.write(modern(1, "tools/list"));
+    await bridge.messages(1);
+    server.answerWith(undefined);
+    bridge.write(modern(2, "tools/list"));
+    await bridge.until(({ err }) => err.endsWith(`The gateway at ${server.url}/mcp answers again.\n`));
+  });
+
   test("refuses more than 100 requests at once", async () => {
     const server = await startMcpServer();
     const bridge = startBridge(server.url);
@@ -303,6 +366,8 @@ describe("agent-gateway mcp", () => {
     await server.until(() => server.waiting.length === 100);
     for (const { release } of server.waiting) release("x");
     await bridge.messages(101);
+    bridge.child.stdin.end();
+    expect((await bridge.ended).err).toBe("");
   });
 
   test("escapes the characters that control a terminal, which does not change the JSON", async () => {
@@ -311,6 +376,18 @@ describe("agent-gateway mcp", () => {
     bridge.write(modern(1, "tools/call", { name: "echo", arguments: { text: "\u001b[2J\u009b31m\u202e" } }));
     expect(await bridge.messages(1)).toMatchObject([{ result: { content: [{ text: "\u001b[2J\u009b31m\u202e" }] } }]);
     expect(bridge.result.out).toContain("\\u009b31m\\u202e");
+  });
+
+  test.each([
+    ["ftp://x", /^The gateway's url "ftp:\/\/x" does not begin with http:\/\/ or https:\/\/\. Write it as /],
+    ["127.0.0.1:8921", /such as http:\/\/127\.0\.0\.1:8921\.\n/],
+    ["http://", /^The gateway's url "http:\/\/" is not a url\. /],
+  ])("refuses the address %s, as other commands do", async (url, words) => {
+    const { code, out, err } = await runCli(["mcp", "--url", url, "--key", KEY], { input: "{}\n" });
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toMatch(words);
+    const call = await runCli(["call", "ops.healthz", "--url", url]);
+    expect([call.code, call.err.split("\n")[0]]).toEqual([code, err.split("\n")[0]]);
   });
 
   test("needs a key", async () => {
