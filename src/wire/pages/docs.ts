@@ -5,7 +5,7 @@ import { nearest } from "#kit/nearest.ts";
 import type { WireCall } from "#wire/call/call.ts";
 import type { Door } from "#wire/call/front.ts";
 import { PRIVATE, sendBody } from "#wire/call/problem.ts";
-import { requireGet, sendFile } from "./files.ts";
+import { type Encoded, encode, requireGet, sendEncoded, sendFile } from "./files.ts";
 import { wantsPage } from "./index-page.ts";
 
 const PREFIX = "/docs";
@@ -27,6 +27,7 @@ const FILE = /^(?:images\/)?\w[\w.-]*\.(?:html|js|css|md|txt|svg|webp)$/;
  * file extension. For an unknown address a browser gets a page with the list of all pages. `mcpAt` is the address of the MCP server, while it is on.
  */
 export function createDocsDoor(folder: string, mcpAt: (call: WireCall) => string | undefined): Door {
+  const readWhole = encodeOnce(folder);
   return async (call) => {
     call.line.reached(call.path === PREFIX ? "ops.docs" : "docs");
     requireGet(call);
@@ -34,8 +35,8 @@ export function createDocsDoor(folder: string, mcpAt: (call: WireCall) => string
     // The links of this page lead below the path that it is served at.
     const file = call.path === PREFIX ? "root.html" : name || "index.html";
     const mcp = file === LIST ? mcpAt(call) : undefined;
-    if (mcp !== undefined) return await sendList(call, join(folder, file), mcp);
-    if (file === WHOLE) return await sendWhole(call, folder);
+    const made = file === WHOLE ? await readWhole() : mcp && (await encodeList(folder, mcp));
+    if (made) return await sendEncoded(call, made, file, RULES);
     if (FILE.test(file) && (await sendFile(call, join(folder, file), RULES))) return;
     if (call.path === PREFIX) throw new Error("the documentation is not built: run `npm run build`");
     const page = /^([\w-]+)(\/?)$/.exec(name.toLowerCase());
@@ -51,25 +52,39 @@ const WHOLE = "llms-full.txt";
 /** The group of pages in the list that users of the gateway do not need. */
 const PROJECT = "## The project";
 
-/** The list of the pages for language models, with the address of the MCP server. */
-async function sendList(call: WireCall, file: string, mcp: string): Promise<void> {
-  const pages = await readFile(file, "utf8");
-  sendText(
-    call,
-    `${pages}\n## This gateway\n\n- [MCP server](${mcp}): agents and skills as tools, with a REST key as bearer token\n`,
-  );
+/** The list of the pages for language models, with the address of the MCP server. Undefined if the documentation is not built. */
+async function encodeList(folder: string, mcp: string): Promise<Encoded | undefined> {
+  const pages = await readList(folder);
+  const server = `- [MCP server](${mcp}): agents and skills as tools, with a REST key as bearer token`;
+  return pages === undefined ? undefined : await encode(`${pages}\n## This gateway\n\n${server}\n`);
 }
 
-/** The pages of the list in one text. It is put together at a request: as a file it would double the size of the documentation. */
-async function sendWhole(call: WireCall, folder: string): Promise<void> {
-  const [list = ""] = (await readFile(join(folder, LIST), "utf8")).split(PROJECT);
-  const names = [...list.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, name]) => name as string);
+/** Reads the whole text at the first call, and again only after a failure. As a file it would double the size of the documentation. */
+function encodeOnce(folder: string): () => Promise<Encoded | undefined> {
+  let encoding: Promise<Encoded | undefined> | undefined;
+  return async () => {
+    encoding ??= encodeWhole(folder);
+    try {
+      return await encoding;
+    } catch (error) {
+      encoding = undefined;
+      throw error;
+    }
+  };
+}
+
+/** The pages of the list in one text. Undefined if the documentation is not built. */
+async function encodeWhole(folder: string): Promise<Encoded | undefined> {
+  const list = await readList(folder);
+  if (list === undefined) return undefined;
+  const [ofUsers = ""] = list.split(PROJECT);
+  const names = [...ofUsers.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, name]) => name as string);
   const pages = await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")));
-  sendText(call, pages.join("\n\n---\n\n"));
+  return await encode(pages.join("\n\n---\n\n"));
 }
 
-function sendText({ res, requestId }: WireCall, text: string): void {
-  sendBody(res, 200, { "content-type": "text/plain; charset=utf-8", "x-request-id": requestId }, text);
+function readList(folder: string): Promise<string | undefined> {
+  return readFile(join(folder, LIST), "utf8").catch(() => undefined);
 }
 
 function exists(file: string): Promise<boolean> {

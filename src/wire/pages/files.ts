@@ -16,13 +16,16 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Sends a built file, in the smallest encoding that the client accepts; false if there is none. Files are read at a request, and are not cached. */
-export async function sendFile(
-  call: WireCall,
-  file: string,
-  rules: { policy: string; cache: string },
-): Promise<boolean> {
-  const found = await readEncoded(file, call.req.headers["accept-encoding"]);
+export async function sendFile(call: WireCall, file: string, rules: FileRules): Promise<boolean> {
+  const found = await readEncoded(file, acceptsGzip(call));
   if (!found) return false;
+  await sendEncoded(call, found, file, rules);
+  return true;
+}
+
+/** Sends bytes as a file of this name. They are decompressed for a client that does not accept their encoding. */
+export async function sendEncoded(call: WireCall, encoded: Encoded, name: string, rules: FileRules): Promise<void> {
+  const found = encoded.encoding && !acceptsGzip(call) ? { bytes: await decompress(encoded.bytes) } : encoded;
   const etag = `"${createHash("sha256").update(found.bytes).digest("base64url").slice(0, 22)}"`;
   const headers = {
     "cache-control": rules.cache,
@@ -36,15 +39,14 @@ export async function sendFile(
   };
   if (call.req.headers["if-none-match"] === etag) {
     call.res.writeHead(304, headers).end();
-    return true;
+    return;
   }
   const about = {
-    "content-type": TYPES[file.slice(file.lastIndexOf(".") + 1)] ?? "application/octet-stream",
+    "content-type": TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream",
     "content-length": found.bytes.length,
     ...(found.encoding && { "content-encoding": found.encoding }),
   };
   call.res.writeHead(200, { ...headers, ...about }).end(found.bytes);
-  return true;
 }
 
 /** Refuses a call that does not read. */
@@ -53,16 +55,28 @@ export function requireGet({ req }: WireCall): void {
     throw new GatewayError("method-not-allowed", "This path takes GET.", { allow: "GET, HEAD" });
 }
 
-type Encoded = { bytes: Buffer; encoding?: "gzip" };
+type FileRules = { policy: string; cache: string };
+export type Encoded = { bytes: Buffer; encoding?: "gzip" };
 
-async function readEncoded(file: string, accepted: string | string[] | undefined): Promise<Encoded | undefined> {
-  const isAccepted = acceptsEncoding("gzip", accepted);
-  const [first, second] = isAccepted ? [readCompressed, readPlain] : [readPlain, readCompressed];
-  const found = (await first(file)) ?? (await second(file));
-  // The package has some files only in compressed form.
-  if (!found?.encoding || isAccepted) return found;
+/** A text in the form in which it is held and sent. */
+export async function encode(text: string): Promise<Encoded> {
+  const { gzip } = await import("node:zlib");
+  return { bytes: await promisify<string, Buffer>(gzip)(text), encoding: "gzip" };
+}
+
+async function decompress(bytes: Buffer): Promise<Buffer> {
   const { gunzip } = await import("node:zlib");
-  return { bytes: await promisify<Buffer, Buffer>(gunzip)(found.bytes) };
+  return await promisify<Buffer, Buffer>(gunzip)(bytes);
+}
+
+function acceptsGzip({ req }: WireCall): boolean {
+  return acceptsEncoding("gzip", req.headers["accept-encoding"]);
+}
+
+/** The package has some files only in compressed form. */
+async function readEncoded(file: string, isGzipAccepted: boolean): Promise<Encoded | undefined> {
+  const [first, second] = isGzipAccepted ? [readCompressed, readPlain] : [readPlain, readCompressed];
+  return (await first(file)) ?? (await second(file));
 }
 
 async function readPlain(file: string): Promise<Encoded | undefined> {

@@ -93,6 +93,7 @@ describe("the documentation at /docs", () => {
     ["/docs/style.css", "text/css"],
     ["/docs/site.js", "text/javascript"],
     ["/docs/llms.txt", "text/plain"],
+    ["/docs/llms-full.txt", "text/plain"],
   ])("has %s", async (path, type) => {
     const plain = await get(path, { "accept-encoding": "identity" });
     expect([plain.status, plain.headers.get("content-type")]).toEqual([200, `${type}; charset=utf-8`]);
@@ -108,6 +109,21 @@ describe("the documentation at /docs", () => {
     for (const name of ["quickstart", "errors"])
       expect(text).toContain(`\n\n---\n\n${await (await get(`/docs/${name}.md`)).text()}`);
     expect(text).not.toContain("\n# Changelog\n");
+  });
+
+  test.each([
+    ["llms-full.txt", false],
+    ["llms.txt", true],
+  ])("has the headers of its other files for %s, and 304 for a client that has it", async (name, isEnabled) => {
+    await using gateway = await startGateway({ config: { gateway: { mcp: { enabled: isEnabled } } } });
+    const read = (file: string, headers = {}) => fetch(`${gateway.url}/docs/${file}`, { headers });
+    const namesOf = ({ headers }: Response) => [...headers.keys()].toSorted();
+    const [file, page] = [await read(name), await read("errors.md")];
+    expect(namesOf(file)).toEqual(namesOf(page));
+    for (const header of ["cache-control", "content-security-policy", "content-encoding", "vary"])
+      expect(file.headers.get(header)).toBe(page.headers.get(header));
+    expect((await read(name, { "if-none-match": file.headers.get("etag") as string })).status).toBe(304);
+    expect((await read(name, { "accept-encoding": "identity" })).headers.get("content-encoding")).toBe(null);
   });
 
   test("names the MCP server to language models, while it is on", async () => {
