@@ -56,7 +56,7 @@ test("each of our rules for specs finds its fault", () => {
   expect(findRules(FAULTS)).toEqual(Object.keys(FAULTS).toSorted());
 });
 
-const RESPONSES = "      \"500\": { $ref: ../schemas/responses.yaml#/Internal }";
+const RESPONSES = '      "500": { $ref: ../schemas/responses.yaml#/Internal }';
 test.each([
   ["a 402 in place", '"402": { description: Pay. }', ["rule/error-responses"]],
   ["a 410 in place", '"410": { description: Gone. }', ["rule/error-responses"]],
