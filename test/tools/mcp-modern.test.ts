@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "#kit/clock.ts";
-import { open, signal } from "./open-tools.ts";
+import { heldClock, open, signal } from "./open-tools.ts";
 import { acknowledgementOf, answerOf, MODERN } from "./stand-in-answers.mjs";
 
 type Message = { id?: unknown; method: string; params?: { name?: string } };
@@ -46,16 +46,17 @@ function sendJson(res: ServerResponse, id: unknown, result: object, headers: Rec
   return true;
 }
 
-/** A clock whose waits of a second or more are counted, and never over. */
-function heldClock() {
-  const waits: number[] = [];
-  const after = (ms: number, fire: () => void) => {
-    if (ms < 1_000) return systemClock.after(ms, fire);
-    waits.push(ms);
-    return () => {};
-  };
-  return { waits, clock: { ...systemClock, after } };
+/** An MCP server of 2025-11-25 over HTTP with a trick of its own. */
+function serveOld(trick: Trick) {
+  return serve((message, res, req) => {
+    if (trick(message, res, req)) return true;
+    if (message.id === undefined) res.writeHead(202).end();
+    else res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answerOf(message, "good")));
+    return true;
+  });
 }
+
+const ONE_TOOL = { name: "one", inputSchema: { type: "object" } };
 
 describe("an MCP server of 2026-07-28 over HTTP", () => {
   it("cannot set a session, or another header than those of its tool's parameters", async () => {
@@ -148,6 +149,100 @@ describe("an MCP server of 2026-07-28 over HTTP", () => {
     expect(server.count("subscriptions/listen")).toBe(0);
   });
 
+  it("has its list read again after its `ttlMs`, although it claims to report changes", async () => {
+    let passed = 0;
+    await using server = await serve(({ id, method }, res) => {
+      if (method === "subscriptions/listen") {
+        const error = { code: -32601, message: "Method not found" };
+        res.writeHead(404, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", id, error }));
+        return true;
+      }
+      const tools = [{ ...ONE_TOOL, name: `tool-${server.count("tools/list")}` }];
+      return method === "tools/list" && sendJson(res, id, { tools, ttlMs: 3_600_000 });
+    });
+    await using files = open(server.reach, { clock: { ...systemClock, monotonic: () => passed } });
+    for (passed of [0, 3_599_999]) expect(await files.names()).toEqual(["files__tool-1"]);
+    passed = 3_600_000;
+    await expect.poll(() => files.names()).toEqual(["files__tool-2"]);
+  });
+
+  it("has its list read again after a day, even if it changes before its subscription and names a longer time", async () => {
+    let passed = 0;
+    await using server = await serve(({ id, method }, res) => {
+      const tools = [{ ...ONE_TOOL, name: `tool-${server.count("tools/list")}` }];
+      return method === "tools/list" && sendJson(res, id, { tools, ttlMs: Number.MAX_SAFE_INTEGER });
+    });
+    await using files = open(server.reach, { clock: { ...systemClock, monotonic: () => passed } });
+    for (passed of [0, 86_399_999]) expect(await files.names()).toEqual(["files__tool-1"]);
+    passed = 86_400_000;
+    await expect.poll(() => files.names()).toEqual(["files__tool-2"]);
+  });
+
+  it("has its list read again a minute after a change whose list could not be read", async () => {
+    let passed = 0;
+    let subscription: ServerResponse | undefined;
+    await using server = await serve((message, res) => {
+      const { id, method } = message;
+      const lists = server.count("tools/list");
+      if (method === "subscriptions/listen") {
+        subscription = res.writeHead(200, STREAM);
+        return res.write(`data: ${JSON.stringify(acknowledgementOf(message))}\n\n`);
+      }
+      if (method !== "tools/list") return false;
+      if (lists !== 2) return sendJson(res, id, { tools: [{ ...ONE_TOOL, name: `tool-${lists}` }], ttlMs: 3_600_000 });
+      res.writeHead(503).end();
+      return true;
+    });
+    await using files = open(server.reach, { clock: { ...systemClock, monotonic: () => passed } });
+    await files.names();
+    await expect.poll(() => subscription).toBeDefined();
+    const change = { jsonrpc: "2.0", method: "notifications/tools/list_changed" };
+    subscription?.write(`data: ${JSON.stringify(change)}\n\n`);
+    await expect.poll(() => server.count("tools/list")).toBe(2);
+    expect(await files.names()).toEqual(["files__tool-1"]);
+    passed = 60_000;
+    await expect.poll(() => files.names(), { timeout: 4_000 }).toEqual(["files__tool-3"]);
+  });
+
+  it.each([undefined, null, -5, 0.5, 1e308, "soon"])(
+    "may name a wrong time for its list, which is used: %s",
+    async (ttlMs) => {
+      let passed = 0;
+      await using server = await serve(({ id, method }, res) => {
+        const tools = [{ ...ONE_TOOL, name: `tool-${server.count("tools/list")}` }];
+        return method === "tools/list" && sendJson(res, id, { tools, ttlMs, cacheScope: "nobody" });
+      });
+      await using files = open(server.reach, { clock: { ...systemClock, monotonic: () => passed } });
+      for (passed of [0, 59_999]) expect(await files.names()).toEqual(["files__tool-1"]);
+      passed = 60_000;
+      await expect.poll(() => files.names()).toEqual(["files__tool-2"]);
+    },
+  );
+
+  it.each([400, 404])("MUST get no call twice that it refuses with %i", async (status) => {
+    await using server = await serve(({ method }, res) => {
+      if (method !== "tools/call") return false;
+      res.writeHead(status).end("bad");
+      return true;
+    });
+    await using files = open(server.reach);
+    await files.names();
+    const calls = Array.from({ length: 3 }, () => files.call("say").catch((error: Error) => error.message));
+    expect(new Set(await Promise.all(calls))).toEqual(new Set([`The call failed: it answered ${status}: bad.`]));
+    expect(server.count("tools/call")).toBe(3);
+  });
+
+  it("is omitted with the reason of its first refusal if it does not know `initialize`", async () => {
+    await using server = await serve(({ method }, res) => {
+      if (method !== "server/discover") return false;
+      res.writeHead(503).end("It starts");
+      return true;
+    });
+    await using files = open(server.reach);
+    const { missing } = await files.source.tools(signal, 0);
+    expect(missing).toEqual([{ server: "files", reason: "it answered 503: It starts" }]);
+  });
+
   it("is not asked for its list again because a call's headers disagree", async () => {
     await using server = await serve(({ id, method }, res) => {
       if (method !== "tools/call") return false;
@@ -220,10 +315,9 @@ describe("an MCP server of 2026-07-28 over HTTP", () => {
       (res: ServerResponse) => res.writeHead(400).end('{"error":{"code":-32022,"data":{"supported":[1]}}}'),
     ],
   ])("may be an older one that answers `server/discover` with %s", async (_, refuse) => {
-    await using server = await serve((message, res) => {
-      if (message.method === "server/discover") refuse(res);
-      else if (message.id === undefined) res.writeHead(202).end();
-      else res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answerOf(message, "good")));
+    await using server = await serveOld((message, res) => {
+      if (message.method !== "server/discover") return false;
+      refuse(res);
       return true;
     });
     const { waits, clock } = heldClock();
@@ -231,5 +325,43 @@ describe("an MCP server of 2026-07-28 over HTTP", () => {
     expect(await files.call("say", { text: "a" })).toBe("You said a.");
     // Its time to start begins again after the refusal.
     expect(waits.filter((ms) => ms === 10_000)).toHaveLength(2);
+  });
+});
+
+describe("a server of 2025-11-25 whose session has ended", () => {
+  it("is asked by `initialize` first", async () => {
+    let isOver = false;
+    await using server = await serveOld(({ method }, res) => {
+      if (method === "server/discover" || (isOver && method === "tools/call")) {
+        isOver = false;
+        res.writeHead(404).end();
+        return true;
+      }
+      return false;
+    });
+    await using files = open(server.reach);
+    await files.names();
+    isOver = true;
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    expect(server.count("initialize")).toBe(2);
+    expect(server.count("server/discover")).toBe(1);
+  });
+
+  it("F09: MUST NOT delay a turn that is stopped while it starts again", async () => {
+    const controller = new AbortController();
+    let isOver = false;
+    await using server = await serveOld(({ method }, res) => {
+      if (isOver && method !== "tools/call") {
+        controller.abort(new Error("stopped"));
+        return true;
+      }
+      if (method !== "server/discover" && !isOver) return false;
+      res.writeHead(404).end();
+      return true;
+    });
+    await using files = open(server.reach);
+    const [tool] = (await files.source.tools(signal, 0)).tools;
+    isOver = true;
+    await expect(tool?.call({ text: "a" }, controller.signal)).rejects.toThrow("stopped");
   });
 });

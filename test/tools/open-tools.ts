@@ -6,6 +6,17 @@ import type { Tool } from "#tools/tool.ts";
 /** The signal of a turn that is not stopped. */
 export const { signal } = new AbortController();
 
+/** A clock whose waits of a second or more are counted, and never over. */
+export function heldClock() {
+  const waits: number[] = [];
+  const after = (ms: number, fire: () => void) => {
+    if (ms < 1_000) return systemClock.after(ms, fire);
+    waits.push(ms);
+    return () => {};
+  };
+  return { waits, clock: { ...systemClock, after } };
+}
+
 type More = { wanted?: string[]; callMs?: number; output?: number; clock?: Clock };
 
 /** An agent's tools of one server. */

@@ -5,7 +5,7 @@ import { once } from "#kit/once.ts";
 import type { Program } from "#kit/programs/program.ts";
 import type { StderrLine } from "#kit/programs/stderr.ts";
 import { ToolError } from "../tool.ts";
-import { isLate } from "./errors.ts";
+import { isUnknownMethod } from "./errors.ts";
 import { followTools } from "./follow.ts";
 import { openHttpTransport } from "./http.ts";
 import { type Listed, listTools } from "./server-tools.ts";
@@ -29,7 +29,7 @@ export type Connection = {
   /** It speaks the revision without sessions. */
   isModern: boolean;
   listed: Listed;
-  /** Has the list read again if it may be out of date, and the server does not report changes. */
+  /** Has the list read again if it may be out of date. */
   renew: () => void;
   calls: number;
   isDoubted: boolean;
@@ -69,11 +69,14 @@ type Line = { openings: readonly Opening[]; next: () => Transport; close: () => 
 /** `mayPass`: whether one more notification about a subscription is passed on. */
 type Hearing = { mayAsk: () => boolean; mayPass: () => boolean; onChange: () => void };
 
-/** Connects to a server and reads its tools. Nothing of it is left if this throws. `onClosed` is called when the connection is over. */
+/**
+ * Connects to a server and reads its tools. Nothing of it is left if this throws. `onClosed` is called when the connection is over.
+ * `wasOld`: the server's last connection had a revision before the one without sessions.
+ */
 export async function connect(
   { reach, callMs, version }: ServerSettings,
   parts: ServerParts,
-  { onClosed, closing }: { onClosed: () => void; closing: AbortSignal },
+  { onClosed, closing, wasOld }: { onClosed: () => void; closing: AbortSignal; wasOld: boolean },
 ): Promise<Connection> {
   const { clock } = parts;
   const requests = createCredit(clock, REQUESTS);
@@ -95,7 +98,7 @@ export async function connect(
     void end();
   };
   const mayTell = () => may(messages, "messages");
-  const line = openLine({ reach, callMs }, { ...parts, mayTell, refuse });
+  const line = openLine({ reach, callMs, wasOld }, { ...parts, mayTell, refuse });
   const clients: Client[] = [];
   const end = once(async () => {
     ending.abort();
@@ -107,8 +110,8 @@ export async function connect(
     excess ??= "it did not answer in time";
     giveUp();
   };
-  let stop = clock.after(START_MS, late);
-  const again = () => {
+  let stop = () => {};
+  const startLimit = () => {
     stop();
     stop = clock.after(START_MS, late);
   };
@@ -124,7 +127,7 @@ export async function connect(
       clients.push(client);
       return client;
     };
-    const client = await agree(line, create, { hearing, again, signal: ending.signal });
+    const client = await agree(line, create, { hearing, startLimit, signal: ending.signal });
     client.onclose = onClosed;
     const connection: Connection = {
       client,
@@ -139,14 +142,12 @@ export async function connect(
     };
     const refresh = refresher(client, connection, clock, ending.signal);
     hearing.onChange = () => void refresh();
-    if (connection.isModern && !client.getServerCapabilities()?.tools?.listChanged) {
-      let since = clock.monotonic();
-      connection.renew = () => {
-        if (clock.monotonic() - since < Math.max(connection.listed.ttlMs, FRESH_MS)) return;
-        since = clock.monotonic();
-        void refresh();
-      };
-    }
+    let since = clock.monotonic();
+    connection.renew = () => {
+      if (clock.monotonic() - since < Math.max(connection.listed.ttlMs, FRESH_MS)) return;
+      since = clock.monotonic();
+      void refresh();
+    };
     void followTools(client, { clock, onChange: hearing.onChange, signal: ending.signal });
     hasStarted = true;
     return connection;
@@ -180,27 +181,28 @@ function createClient(version: string, isModern: boolean): Client {
 }
 
 /**
- * The client of the first opening that the server accepts. Throws the error of `initialize` if it accepts none. `again` gives the
- * server its time again after it has refused an opening: a slow server has the time for `initialize` that it would have without the other.
+ * The client of the first opening that the server accepts. Throws the error of `initialize` if it accepts none, and the one of
+ * `server/discover` if it does not know `initialize`. `startLimit` is called before each: a slow server has the time for the second
+ * opening that it would have without the first.
  */
 async function agree(
   { openings, next }: Line,
   create: (isModern: boolean) => Client,
-  { hearing, again, signal }: { hearing: Hearing; again: () => void; signal: AbortSignal },
+  { hearing, startLimit, signal }: { hearing: Hearing; startLimit: () => void; signal: AbortSignal },
 ): Promise<Client> {
-  let refusal: unknown;
+  const errors: { discover?: unknown; initialize?: unknown } = {};
   for (const { isModern, ms } of openings) {
+    startLimit();
     const client = create(isModern);
     try {
       await client.connect(heardBy(next(), hearing), { timeout: ms });
       return client;
     } catch (error) {
-      if (!isModern) refusal = error;
       if (signal.aborted) throw error;
-      if (!isLate(error)) again();
+      errors[isModern ? "discover" : "initialize"] = error;
     }
   }
-  throw refusal;
+  throw isUnknownMethod(errors.initialize) ? errors.discover : errors.initialize;
 }
 
 /**
@@ -237,7 +239,10 @@ function heardBy(transport: Transport, hearing: Hearing): Transport {
 
 const OF_SUBSCRIPTIONS = new Set(["notifications/subscriptions/acknowledged", "notifications/cancelled"]);
 
-/** Reads the tools again, once at a time and with a pause in between, for any number of requests. */
+/**
+ * Reads the tools again, once at a time and with a pause in between, for any number of requests. If that fails, the list is kept, and
+ * may be out of date from now on.
+ */
 function refresher(client: Client, connection: Connection, clock: Clock, signal: AbortSignal) {
   let isWanted = false;
   let isReading = false;
@@ -247,7 +252,7 @@ function refresher(client: Client, connection: Connection, clock: Clock, signal:
     isReading = true;
     while (isWanted && !signal.aborted) {
       isWanted = false;
-      connection.listed = await listTools(client, START_MS).catch(() => connection.listed);
+      connection.listed = await listTools(client, START_MS).catch(() => ({ ...connection.listed, ttlMs: 0 }));
       await sleep(clock, REFRESH_PAUSE_MS, signal);
     }
     isReading = false;
@@ -255,11 +260,12 @@ function refresher(client: Client, connection: Connection, clock: Clock, signal:
 }
 
 /**
- * Over HTTP `server/discover` comes first: a server answers each request on its own. A program is asked by `initialize` first, which
- * none takes amiss: programs exist that exit at any other first request, and programs without `initialize` refuse it and go on.
+ * Over HTTP `server/discover` comes first: a server answers each request on its own. Only a server that was old is asked by
+ * `initialize` first, as some never answer a request that they do not know. So is a program: programs exist that exit at any other
+ * first request, and programs without `initialize` refuse it and go on.
  */
 function openLine(
-  { reach, callMs }: Pick<ServerSettings, "reach" | "callMs">,
+  { reach, callMs, wasOld }: Pick<ServerSettings, "reach" | "callMs"> & { wasOld: boolean },
   parts: ServerParts & { mayTell: () => boolean; refuse: (what: string) => void },
 ): Line {
   const initialize: Opening = { isModern: false, ms: START_MS };
@@ -276,7 +282,8 @@ function openLine(
     last = openHttpTransport({ ...reach, ...parts, longestMs });
     return last.transport;
   };
-  return { openings: [{ isModern: true, ms: START_MS / 2 }, initialize], next, close };
+  const discover: Opening = { isModern: true, ms: START_MS / 2 };
+  return { openings: wasOld ? [initialize, discover] : [discover, initialize], next, close };
 }
 
 /**

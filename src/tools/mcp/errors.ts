@@ -1,5 +1,6 @@
 import {
   ProtocolError,
+  ProtocolErrorCode,
   SdkError,
   SdkErrorCode,
   SdkHttpError,
@@ -14,9 +15,9 @@ const CHARACTERS = 200;
 
 // An error of the client itself has another class than the error that a server answers with, whatever its code and words.
 
-/** Its session has ended, or the server now speaks another revision: the next call begins again. The failed one was not called. */
+/** Its session has ended, or the server may speak another revision now: the next call begins with a new connection. */
 export function isExpired(error: unknown, isModern: boolean): boolean {
-  if (error instanceof UnsupportedProtocolVersionError) return true;
+  if (isOtherRevision(error)) return true;
   if (!(error instanceof SdkHttpError)) return false;
   return error.status === 404 || (error.status === 400 && (isModern || refusesRevision(bodyOf(error))));
 }
@@ -24,6 +25,15 @@ export function isExpired(error: unknown, isModern: boolean): boolean {
 /** True for the refusal of a revision by a server that does not know the request's number, for example of one without sessions. */
 function refusesRevision(body: string): boolean {
   return /"code": ?-32022\b/.test(body);
+}
+
+/** True for a refusal by which the server says that it speaks another revision. The refused call was not made. */
+export function isOtherRevision(error: unknown): boolean {
+  return error instanceof UnsupportedProtocolVersionError;
+}
+
+export function isUnknownMethod(error: unknown): boolean {
+  return error instanceof ProtocolError && error.code === ProtocolErrorCode.MethodNotFound;
 }
 
 export function isLate(error: unknown): boolean {
@@ -46,6 +56,8 @@ export function reasonOf(error: unknown): string {
 
 function reasonOfClient({ code, data, message, cause }: SdkError): string {
   if (code === SdkErrorCode.ConnectionClosed) return "it has ended";
+  if (code === SdkErrorCode.EraNegotiationFailed && cause === undefined)
+    return "it supports none of the gateway's MCP revisions";
   if (code === SdkErrorCode.UnsupportedResultType) return reasonOfType((data as { resultType?: unknown }).resultType);
   return cleanSentence(cause instanceof Error ? cause.message : message, CHARACTERS);
 }

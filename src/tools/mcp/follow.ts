@@ -1,5 +1,6 @@
-import { type Client, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/client";
+import type { Client } from "@modelcontextprotocol/client";
 import { type Clock, sleep } from "#kit/clock.ts";
+import { isUnknownMethod } from "./errors.ts";
 
 /** The time in which a server must acknowledge a subscription. */
 const ACKNOWLEDGED_MS = 10_000;
@@ -23,7 +24,7 @@ export async function followTools(client: Client, { clock, onChange, signal }: F
       if (isAgain) onChange();
       await closed;
     } catch (error) {
-      if (error instanceof ProtocolError && error.code === ProtocolErrorCode.MethodNotFound) return;
+      if (isUnknownMethod(error)) return;
     }
     if (clock.monotonic() - since > LONGEST_PAUSE_MS) pause = FIRST_PAUSE_MS;
     await sleep(clock, pause, signal);

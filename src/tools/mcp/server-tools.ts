@@ -23,6 +23,8 @@ export type Listed = {
 };
 
 const PAGES = 20;
+/** The longest time for which a list is used if its server may name one. */
+const LONGEST_TTL_MS = 24 * 60 * 60_000;
 const TOOL_CHARACTERS = 64 * 1024;
 const ALL_CHARACTERS = 1024 * 1024;
 
@@ -37,21 +39,23 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
   const tools: ServerTool[] = [];
   const large: string[] = [];
   const wrong: string[] = [];
-  const sendsHeaders = client.getProtocolEra() === "modern" && client.transport?.hasPerRequestStream === true;
+  const isModern = client.getProtocolEra() === "modern";
+  const sendsHeaders = isModern && client.transport?.hasPerRequestStream === true;
   // A server may repeat itself, without end: a model gets no name twice, and no page is read twice.
   const names = new Set<string>();
   const cursors = new Set<string>();
   let left = ALL_CHARACTERS;
   let unread = TOOLS;
   let cursor: string | undefined;
-  let ttlMs = Number.POSITIVE_INFINITY;
+  // A server of an earlier revision names no time.
+  let ttlMs = isModern ? LONGEST_TTL_MS : Number.POSITIVE_INFINITY;
   for (let page = 0; page < PAGES && unread > 0; page++) {
     const params = cursor === undefined ? {} : { cursor };
     // Not by the client's own method, which stores the list, reads more pages, and writes names of a server to the console.
     const listed = await client.request({ method: "tools/list", params }, PAGE, { timeout: timeoutMs });
     const some = listed.tools.slice(0, unread);
     unread -= some.length;
-    ttlMs = Math.min(ttlMs, listed.ttlMs);
+    if (isModern) ttlMs = Math.min(ttlMs, listed.ttlMs);
     for (const tool of some) {
       if (names.has(tool.name)) continue;
       names.add(tool.name);
@@ -80,7 +84,7 @@ const PAGE: StandardSchemaV1<unknown, Page> = {
     version: 1,
     vendor: "agent-gateway",
     validate(page) {
-      const { tools, nextCursor, ttlMs = 0 } = page as Partial<Record<keyof Page, unknown>>;
+      const { tools, nextCursor, ttlMs } = page as Partial<Record<keyof Page, unknown>>;
       if (!Array.isArray(tools)) return { issues: [{ message: "`tools` is not a list" }] };
       const wrong = tools.findIndex((tool) => !isTool(tool));
       if (wrong >= 0) return { issues: [{ message: `tool ${wrong + 1} is not a tool` }] };

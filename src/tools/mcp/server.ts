@@ -1,8 +1,9 @@
 import type { CallToolResult } from "@modelcontextprotocol/client";
+import { orAborted } from "#kit/abort.ts";
 import { HOPS_KEY, isLoop, loopWords } from "#kit/hops.ts";
 import { type Tool, ToolError } from "../tool.ts";
 import { type Connection, connect, doubt, type ServerParts, type ServerSettings } from "./connection.ts";
-import { isExpired, isLate, reasonOf } from "./errors.ts";
+import { isExpired, isLate, isOtherRevision, reasonOf } from "./errors.ts";
 import { modelNameOf, type ServerTool, textOfAnswer } from "./server-tools.ts";
 
 /** `missing`: the reasons why wanted tools are not among them. */
@@ -21,6 +22,8 @@ export class ToolServer {
   /** The open one and others, until nothing of them is left. */
   readonly #all = new Set<Promise<Connection>>();
   #failures = 0;
+  /** Its last start was in a revision before the one without sessions. */
+  #wasOld = false;
   #failed: { until: number; reason: string } | undefined;
 
   constructor(settings: ServerSettings, parts: ServerParts) {
@@ -69,11 +72,12 @@ export class ToolServer {
         .finally(() => this.#all.delete(opening))
         .catch(() => {});
     };
-    const opening = connect(this.#settings, this.#parts, { onClosed, closing: signal });
+    const opening = connect(this.#settings, this.#parts, { onClosed, closing: signal, wasOld: this.#wasOld });
     this.#open = opening;
     this.#all.add(opening);
     opening.then(
-      () => {
+      ({ isModern }) => {
+        this.#wasOld = !isModern;
         this.#failures = 0;
         this.#failed = undefined;
       },
@@ -86,6 +90,7 @@ export class ToolServer {
     const { clock, failed } = this.#parts;
     this.#forget(opening);
     this.#all.delete(opening);
+    this.#wasOld = false;
     const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, LONGEST_PAUSE_MS);
     const reason = reasonOf(error);
     this.#failed = { until: clock.monotonic() + pause, reason };
@@ -110,7 +115,7 @@ export class ToolServer {
     if (isLoop(hops)) throw new ToolError(`The tool was not called: ${loopWords()}.`);
     const { callMs, outputCharacters } = this.#settings;
     const opening = this.#connection();
-    const one = await opening;
+    const one = await orAborted(opening, signal);
     const { name, inputSchema } = tool;
     const given = args as Record<string, unknown> | undefined;
     // Without the schema of its results, which the client would compile.
@@ -128,8 +133,8 @@ export class ToolServer {
       if (isExpired(error, one.isModern)) {
         this.#forget(opening);
         one.isExpired = true;
-        // The tool was not called.
-        if (!isAgain) return await this.#call(tool, args, hops, signal, true);
+        if (!isAgain && (await this.#isUncalled(error, one, signal)))
+          return await this.#call(tool, args, hops, signal, true);
       }
       if (isLate(error)) doubt(one, this.#parts);
       throw new ToolError(`The call failed: ${reasonOf(error)}.`);
@@ -139,5 +144,15 @@ export class ToolServer {
     const text = textOfAnswer(answer, outputCharacters);
     if (answer.isError) throw new ToolError(text === "" ? "The tool failed without a reason." : text);
     return text;
+  }
+
+  /**
+   * Whether a call was not made that an expired connection refused. A server without sessions has none that could end: it refuses
+   * anything with the same statuses, perhaps after the work was done, unless it has become an old server.
+   */
+  async #isUncalled(error: unknown, { isModern }: Connection, signal: AbortSignal): Promise<boolean> {
+    if (!isModern || isOtherRevision(error)) return true;
+    const now = await orAborted(this.#connection(), signal);
+    return !now.isModern;
   }
 }

@@ -2,6 +2,8 @@ import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 
 /** The maximum number of tools of a server, and so of a page of its list. */
 export const TOOLS = 500;
+/** The maximum number of revisions that a server offers. */
+const VERSIONS = 100;
 /** The maximum number of parts of a result. A model sees a note in place of the others. */
 const PARTS = 1_000;
 
@@ -12,10 +14,35 @@ const PARTS = 1_000;
 export function usedOf(message: JSONRPCMessage): JSONRPCMessage {
   if (!("result" in message) || !isRecord(message.result)) return message;
   const { _meta, ...result } = message.result;
-  const { tools, content } = result;
-  if (Array.isArray(tools)) return { ...message, result: { ...result, tools: tools.slice(0, TOOLS).map(usedOfTool) } };
-  if (Array.isArray(content)) return { ...message, result: { ...result, content: usedOfContent(content) } };
-  return message;
+  const used: Fields = result;
+  if (Array.isArray(used.tools)) Object.assign(used, usedOfCaching(used));
+  for (const [name, cut] of Object.entries(CUTS)) if (name in used) used[name] = cut(used[name]);
+  return { ...message, result: used };
+}
+
+/** The used part of each field that can hold many values. A value of a wrong type is one fault, and stays as it is. */
+const CUTS: Record<string, (value: unknown) => unknown> = {
+  tools: (tools) => (Array.isArray(tools) ? tools.slice(0, TOOLS).map(usedOfTool) : tools),
+  content: (content) => (Array.isArray(content) ? usedOfContent(content) : content),
+  supportedVersions: (versions) => (Array.isArray(versions) ? versions.slice(0, VERSIONS) : versions),
+  serverInfo: (info) => (isRecord(info) ? picked(info, ["name", "version"]) : info),
+  capabilities: (capabilities) => (isRecord(capabilities) ? usedOfCapabilities(capabilities) : capabilities),
+};
+
+function usedOfCapabilities({ tools }: Fields): Fields {
+  if (tools === undefined) return {};
+  return { tools: isRecord(tools) ? picked(tools, ["listChanged"]) : tools };
+}
+
+/**
+ * How long a list of tools is valid. One without a right time may be out of date at once: the client would refuse it, while it accepts
+ * an answer to `server/discover` with the same fault.
+ */
+function usedOfCaching({ ttlMs, cacheScope }: Fields): Fields {
+  return {
+    ttlMs: Number.isSafeInteger(ttlMs) && Number(ttlMs) >= 0 ? ttlMs : 0,
+    cacheScope: cacheScope === "public" ? cacheScope : "private",
+  };
 }
 
 function usedOfTool(tool: unknown): unknown {
