@@ -30,7 +30,10 @@ type Bridge = {
   drained: Promise<void> | undefined;
 };
 
-/** More requests at once are refused: each holds a connection. */
+/**
+ * More requests at once are refused: each holds a connection.
+ * @NOTE Each may also hold an answer in memory, while the reader of standard output is slow.
+ */
 const MOST_AT_ONCE = 100;
 
 const PARSE_ERROR = -32700;
