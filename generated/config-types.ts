@@ -595,16 +595,16 @@ export interface components {
              * @default false
              */
             enabled: boolean;
-            /** @description The agents that appear as tools, as configured in `agents`. By default all. A key with its own `agents` sees the agents that are in both lists. */
+            /** @description The names of the agents that appear as tools. By default all agents. Skills of other agents are not offered. A key with its own `agents` sees only the agents that are in both lists. */
             agents?: string[];
             /**
-             * @description The tools to operate the gateway, for keys with the scope `admin`: none, those that only read, or all.
+             * @description The tools that operate the gateway, for keys with the scope `admin`: `false` for none, `read` for those that only read, `write` for all.
              * @default false
              * @enum {unknown}
              */
             operator: false | "read" | "write";
             /**
-             * @description Whether skills appear as tools.
+             * @description Whether clients see skills: as tools, and their files through the skills extension.
              * @default true
              */
             skills: boolean;
@@ -1797,14 +1797,14 @@ export interface components {
         McpWritten: {
             /** @description Whether the surface is on. `true` is refused while REST is off. */
             enabled?: boolean;
-            /** @description The agents that appear as tools, as configured in `agents`. By default all. A key with its own `agents` sees the agents that are in both lists. */
+            /** @description The names of the agents that appear as tools. By default all agents. Skills of other agents are not offered. A key with its own `agents` sees only the agents that are in both lists. */
             agents?: string[];
             /**
-             * @description The tools to operate the gateway, for keys with the scope `admin`: none, those that only read, or all.
+             * @description The tools that operate the gateway, for keys with the scope `admin`: `false` for none, `read` for those that only read, `write` for all.
              * @enum {unknown}
              */
             operator?: false | "read" | "write";
-            /** @description Whether skills appear as tools. */
+            /** @description Whether clients see skills: as tools, and their files through the skills extension. */
             skills?: boolean;
         };
         /**

@@ -115,7 +115,7 @@ function linksForModels(groups: readonly { title: string; pages: readonly Page[]
 
 > The door between other systems and conversational agents: REST, JSON-RPC 2.0 and webhooks over one contract, in one small process.
 
-Every page is here as Markdown, too; a running gateway has those before "${PROJECT}" in one text, \`/docs/llms-full.txt\`, and the contract itself, \`/openapi.json\` and \`/openrpc.json\`.
+Every page is also available as Markdown. A running gateway serves the pages above "${PROJECT}" as one text at \`/docs/llms-full.txt\`, and the contract at \`/openapi.json\` and \`/openrpc.json\`.
 
 ${groups
   .map(

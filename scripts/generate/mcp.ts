@@ -4,7 +4,7 @@ import { header } from "./output.ts";
 import { mapSchema, type Schema, schemasIn, shapeOf } from "./schema.ts";
 import { SpecError } from "./spec-files.ts";
 
-/** The place of a tool's body. The fields of `path` and `query` are arguments; with `body`, all other arguments are the body. */
+/** The operation or method that a tool calls. The arguments named in `path` and `query` go there; if `body` is true, the others are the request body. */
 type Source =
   | { surface: "rest"; operation: string; path: string[]; query: string[]; body: boolean }
   | { surface: "rpc"; method: string };
@@ -91,7 +91,7 @@ function readOperation(
   if (node["x-surface"] !== "rest") refuse("only operations of REST are tools");
   const scope = text(node["x-scope"]);
   if (scope !== "chat" && scope !== "admin") refuse(`an operation with the scope ${scope} is not a tool`);
-  if (method === "get" && object(node["x-mcp"]).hint !== "read") refuse("the hint of a GET is read");
+  if (method === "get" && object(node["x-mcp"]).hint !== "read") refuse("the hint of a GET must be `read`");
   const parameters = [...shared, ...list(node.parameters)].map((one) => resolve(one, components));
   // A header is for clients of HTTP, not for a model.
   if (parameters.some((one) => one.in === "header" && one.required === true)) refuse("it needs a header");

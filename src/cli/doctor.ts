@@ -343,10 +343,10 @@ async function checkMcp({ gateway, address: { url, key }, signal }: DoctorCall):
   const { listTools } = await import("./mcp-bridge.ts");
   try {
     const names = await listTools(url, key, AbortSignal.any([signal, AbortSignal.timeout(ONCE.timeoutMs)]));
-    return [ok("mcp", `${url}/mcp offers the key ${count(names.length, "tool")}`)];
+    return [ok("mcp", `the key has ${count(names.length, "tool")} at ${url}/mcp`)];
   } catch (error) {
     const words = oneLine((error as Error).message);
-    return [warning("mcp", `${url}/mcp lists no tools: ${words}`, "look at the gateway's log")];
+    return [warning("mcp", `the tools at ${url}/mcp cannot be listed: ${words}`, "read the gateway's log")];
   }
 }
 

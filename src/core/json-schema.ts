@@ -9,7 +9,7 @@ const HINTED = 5;
 
 /**
  * Compiles a JSON Schema, of 2020-12 unless it names draft-07, to a check that returns the faults of a value with their places. The compiler is loaded
- * with the first schema. Throws if it is not a schema. `isOurs`: the schema is known to be one, and the check writes its defaults into the value.
+ * with the first schema. Throws if `schema` is not valid. `isOurs`: the schema is not validated, and the check writes its defaults into the value.
  * The check of another schema ends after a short time, whatever the schema and the value are, and does not throw.
  */
 export async function compileCheck(schema: object, { isOurs = false } = {}): Promise<Check> {

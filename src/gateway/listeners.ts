@@ -85,7 +85,7 @@ export function openListener(
   };
 }
 
-/** The surfaces with REST's keys that a listener with these surfaces has, too. */
+/** The surfaces that a listener serves in addition to REST, because they use REST's keys. */
 export function servedWithRest({ gateway }: Config, surfaces: readonly string[]): ("openai" | "mcp")[] {
   return surfaces.includes("rest") ? (["openai", "mcp"] as const).filter((surface) => gateway[surface].enabled) : [];
 }

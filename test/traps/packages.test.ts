@@ -95,7 +95,7 @@ describe("packages for development", () => {
 });
 
 describe("Ajv compiles the schemas of skills and tools", () => {
-  test("so only one file loads it, with the first such schema", () => {
+  test("only src/core/json-schema.ts imports Ajv, with a dynamic import", () => {
     expect(importing("ajv", "src", "generated")).toEqual(["src/core/json-schema.ts"]);
     const text = readFileSync("src/core/json-schema.ts", "utf8");
     expect(text.match(/from "ajv/g)).toBeNull();

@@ -13,7 +13,7 @@ export function walkthroughs(openapi: Bundle): string {
   return paragraphs(
     "# Walkthroughs",
     summary,
-    "The answers are those of a gateway, with other ids, keys and times. The workflows themselves are in `specs/workflows.arazzo.yaml`.",
+    "The answers were recorded from a running gateway; ids, keys and times are replaced. The workflows are in `specs/workflows.arazzo.yaml`.",
     description,
     ...document.workflows.map((workflow) => {
       const { workflowId, summary, description, steps } = workflow;

@@ -4,7 +4,7 @@ import type { AddressOptions } from "../address.ts";
 export function addMcp(program: Command): void {
   program
     .command("mcp")
-    .summary("connect an MCP client that starts programs to a gateway")
+    .summary("serve a gateway's MCP tools over standard input and output (stdio)")
     .description(
       "Reads MCP messages from standard input, sends them to the gateway's /mcp, and writes the answers to standard output. An MCP client starts it, and gets the same tools as over HTTP. It runs until standard input ends.",
     )
@@ -14,7 +14,7 @@ export function addMcp(program: Command): void {
     .option("--config <file>", "the configuration that names them")
     .addHelpText(
       "after",
-      "\nThe gateway needs gateway.mcp.enabled. The key decides which tools there are.\n\nExample:\n  claude mcp add --env REST_API_KEY=$REST_API_KEY --transport stdio gateway -- agent-gateway mcp",
+      "\nSet gateway.mcp.enabled in the gateway's configuration. The scopes of the key decide which tools the client gets.\n\nExample:\n  claude mcp add --env REST_API_KEY=$REST_API_KEY --transport stdio gateway -- agent-gateway mcp",
     )
     .action(async (options: AddressOptions) => {
       const { findAddress } = await import("../address.ts");

@@ -170,7 +170,7 @@ export class Schedules {
     return this.#parts.settings().schedules.size > 0;
   }
 
-  /** A schedule out of the caller's reach is refused in the words for one that does not exist. */
+  /** Finds a schedule. The error for a schedule that the caller may not use is the same as for an unknown name. */
   #find(name: string, by: By): ScheduleSettings {
     const known = this.#all().filter(({ agent }) => reaches(by, agent));
     const schedule = known.find((one) => one.name === name);

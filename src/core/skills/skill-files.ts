@@ -4,7 +4,7 @@ import { isAbsolute, join, relative, resolve, sep } from "node:path";
 
 const FILE_LIMIT = 256 * 1024;
 const FILES_LISTED = 200;
-/** A pipe would keep who opens it waiting. */
+/** Without O_NONBLOCK, opening a pipe would block. */
 const READ = constants.O_RDONLY | constants.O_NONBLOCK;
 const DEPTH = 4;
 

@@ -74,7 +74,7 @@ export function answerOfError(thrown: unknown, hide: Hide): McpAnswer {
   return { text: hide(wordsOf(error)), isError: true, error: error.name };
 }
 
-/** A caller's own text may be in the words of an error: this many characters are enough. */
+/** Limits the text of an error, which may repeat a caller's own text. */
 const LONGEST_WORDS = 2_000;
 
 /** The words of a spent budget have the time of its reset. */

@@ -88,7 +88,7 @@ function extrasOf(skill: Skill, agents: readonly string[]): Extras {
   return extras;
 }
 
-/** The keywords of a schema of which it is certain that another property changes nothing for those that it declares. */
+/** A schema with only these keywords can get another property without changing how its own are validated. */
 const SIMPLE = new Set(
   "$schema $id $comment $defs definitions title description type properties required additionalProperties examples default".split(
     " ",
@@ -114,7 +114,7 @@ const ANY = {
 };
 const AGENT = { type: "string" };
 const ANY_AND_AGENT = { ...ANY, properties: { ...ANY.properties, agent: AGENT } };
-/** The check of what is added to declared params. */
+/** The schema of `session` and `agent`, which are added to declared params. */
 const EXTRAS = { type: "object", properties: { session: SESSION, agent: AGENT } };
 
 /** The schemas of params as they are listed, without the secrets of the configuration. A reload reads each skill again. */
@@ -132,7 +132,7 @@ function readAny({ agent }: Extras) {
   return (args: Args) => checkedBy<Triggered>(agent ? ANY_AND_AGENT : ANY, args);
 }
 
-/** Reads arguments of which those that were not added are the params. */
+/** Separates the params of the skill from the added `session` and `agent`. */
 function readDeclared({ params }: Skill, extras: Extras) {
   return async (args: Args): Promise<Triggered> => {
     const isExtra = ([name]: [string, unknown]) => Object.hasOwn(extras, name);
@@ -145,7 +145,7 @@ function readDeclared({ params }: Skill, extras: Extras) {
   };
 }
 
-/** The files of a skill that leave the gateway: none whose name, or whose folder's name, begins with a dot. */
+/** The files of a skill that clients may read: not those whose name, or whose folder's name, begins with a dot. */
 async function servedFiles(dir: string): Promise<string[]> {
   return (await listSkillFiles(dir)).filter((path) => !/(^|\/)\./.test(path));
 }

@@ -85,7 +85,7 @@ async function answerErrors<T>(hide: Core["hide"], work: () => Promise<T>): Prom
   }
 }
 
-/** A turn that has ended cannot be cancelled, and needs not to be. */
+/** A turn that has already ended is not an error: there is nothing to cancel. */
 function unlessEnded(error: unknown): undefined {
   if (GatewayError.from(error).name !== "turn-ended") throw error;
 }

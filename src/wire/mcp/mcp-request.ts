@@ -69,7 +69,7 @@ export class ToolCall implements McpCall {
   }
 }
 
-/** An unreadable number counts as the most. */
+/** An invalid number counts as the maximum. */
 function hopsInMeta(meta: unknown): number {
   const hops = (meta as Record<string, unknown> | undefined)?.[HOPS_KEY];
   return hops === undefined ? 0 : hopsOf(String(hops));

@@ -14,7 +14,7 @@ export function resultOf({ text, note, structured, isError }: McpAnswer, isTrust
   };
 }
 
-/** Runs the body of a method. An error is one of the protocol; an unexpected one is logged, and its answer does not have the cause. */
+/** Runs `run` and turns its errors into errors of the protocol. An unexpected error is logged, and its cause is not sent to the client. */
 export async function guarded<T>(request: McpRequest, run: () => Promise<T>): Promise<T> {
   try {
     return await run();

@@ -15,7 +15,7 @@ import { guarded, resultOf } from "./mcp-results.ts";
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 const POLL_EVERY_MS = 2_000;
 
-/** True if the client of a call takes tasks. Each message declares it. */
+/** True if the client of a call supports tasks. Each message declares it again. */
 export function declaresTasks({ mcpReq }: ServerContext): boolean {
   const envelope = mcpReq.envelope as Record<string, { extensions?: Record<string, unknown> } | undefined> | undefined;
   return envelope?.[CLIENT_CAPABILITIES_META_KEY]?.extensions?.[TASKS_EXTENSION] !== undefined;
@@ -24,7 +24,7 @@ export function declaresTasks({ mcpReq }: ServerContext): boolean {
 type Listening = { params?: { notifications?: { taskIds?: unknown }; _meta?: Record<string, Declared | undefined> } };
 type Declared = { extensions?: Record<string, unknown> };
 
-/** The refusal of a client that listens for tasks and did not declare the extension. Others are not notified of tasks: they poll. */
+/** The refusal of a client that subscribes to tasks without declaring the extension. Declared clients get no notifications of tasks either: they poll. */
 export function listeningFault(message: object): MissingRequiredClientCapabilityError | undefined {
   const { notifications, _meta } = (message as Listening).params ?? {};
   const declared = _meta?.[CLIENT_CAPABILITIES_META_KEY]?.extensions?.[TASKS_EXTENSION];
@@ -52,7 +52,7 @@ export function serveTasks(server: Server, parts: ToolParts, request: McpRequest
     await tools.cancel(taskId, request.caller);
     return {};
   });
-  // Answers to questions that were never asked are ignored, as the extension wants it.
+  // The gateway requests no input, so input responses are ignored, as the extension requires.
   handle("tasks/update", async (taskId) => {
     await tools.task(taskId, request.caller);
     return {};

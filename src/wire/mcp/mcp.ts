@@ -56,7 +56,7 @@ export const CLOSED_MCP: DoorAt = {
   exact: true,
   door(call) {
     call.line.reached("mcp");
-    const words = "gateway.mcp.enabled in the configuration turns it on, on the listeners that serve REST.";
+    const words = "set gateway.mcp.enabled to true. It is served on the listeners that serve REST.";
     throw new GatewayError("not-found", `The MCP server is off here: ${words}`);
   },
   fail: failMcp,
@@ -71,7 +71,7 @@ function requirePost(call: WireCall): void {
 function requireMessage(message: unknown): object {
   if (Array.isArray(message)) throw new GatewayError("invalid-request", "Send one message: batches are not supported.");
   if (typeof message !== "object" || message === null)
-    throw new GatewayError("invalid-request", "A message is a JSON object.");
+    throw new GatewayError("invalid-request", "The message must be a JSON object.");
   const { id } = message as { id?: unknown };
   if (typeof id === "string" && id.length > MOST_ID_CHARS)
     throw new GatewayError("invalid-request", `An \`id\` has at most ${MOST_ID_CHARS} characters.`);

@@ -9,7 +9,7 @@ export function sendText(call: WireCall, status: number, text: string): void | P
 }
 
 /**
- * An answer that is a stream of events. A slow reader is waited for. `isCall`: it ends with the answer of a call. If the gateway stops, the wait of the
+ * An answer that is a stream of events. Writing pauses for a slow reader. `isCall`: the stream ends with the answer of a call. If the gateway stops, the wait of the
  * call ends and the answer is still sent; any other stream ends at once.
  */
 export class WebAnswer {

@@ -311,7 +311,7 @@ describe("the tools of agents", () => {
     expect(listed.map(({ name }) => name)).toContain("skill_usage");
   });
 
-  it("are many", async () => {
+  it("are listed in the same order for 300 agents, each with its own name", async () => {
     const agents = Array.from({ length: 300 }, (_, n) => ({ name: `agent ${n}` }));
     await using made = await startTools({ agents });
     const names = await made.names(ADMIN);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ADMIN, refusal, startTools } from "./start-tools.ts";
 
-/** Deep enough for a checker that calls itself. */
+/** Deeper than any schema describes, for a recursive validator. */
 const DEEP = JSON.parse(`${'{"a":'.repeat(60)}1${"}".repeat(60)}`) as object;
 
 /** Arguments that JSON can hold, and that no tool expects. */

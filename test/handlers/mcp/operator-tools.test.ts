@@ -72,7 +72,7 @@ describe("the tools of operators", () => {
     ]);
   });
 
-  it("answer the unknown with undefined", async () => {
+  it("return undefined for a name that is not a tool", async () => {
     await using made = await startTools(WRITE);
     for (const name of ["nothing", "", "__proto__", "constructor", "chat.send", "ask_nobody"])
       expect(await made.call(name, {}, { caller: ADMIN })).toBeUndefined();

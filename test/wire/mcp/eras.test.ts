@@ -106,7 +106,7 @@ test("lists are private, and may be cached for ten seconds", async () => {
 test("the server is off by default, and a reload opens and closes it", async () => {
   await using closed = await startGateway();
   const words =
-    "The MCP server is off here: gateway.mcp.enabled in the configuration turns it on, on the listeners that serve REST.";
+    "The MCP server is off here: set gateway.mcp.enabled to true. It is served on the listeners that serve REST.";
   await expect(openClient(closed.url)).rejects.toThrow(words);
   await closed.reload({ gateway: OPEN });
   const client = await openClient(closed.url);

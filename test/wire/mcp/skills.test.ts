@@ -144,7 +144,7 @@ describe("the skills extension", () => {
     expect(json.error.message).toContain("not found");
   });
 
-  test("sends the bytes that its digests are of", async () => {
+  test("sends digests and sizes that match the files", async () => {
     await using gateway = await start();
     const { json } = await call(gateway.url, "skills/list");
     const [quote] = json.result.skills as { resources: { uri: string; digest: string; size: number }[] }[];

@@ -21,7 +21,7 @@ export type Result = {
   _meta?: Record<string, unknown>;
 };
 type CallOptions = { signal?: AbortSignal; onprogress?: (progress: { progress: number }) => void };
-/** A client that was not made with the gateway. */
+/** A published MCP client. */
 export type Stranger = {
   list(): Promise<string[]>;
   call(name: string, args?: object, options?: CallOptions): Promise<Result>;

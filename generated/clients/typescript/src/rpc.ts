@@ -117,19 +117,19 @@ export interface ScheduleMethods {
   /**
    * Run a schedule now.
    *
-   * Starts a turn of the schedule now, even if it is paused or the turn of its last run has not ended. Its planned times do not change. The call does not wait for the turn: read its reply with `session.get`. A schedule whose agent the token may not use is not found.
+   * Starts a turn of the schedule now, even if it is paused or the turn of its last run has not ended. Its planned times do not change. The call does not wait for the turn: read its reply with `session.get`. If the token may not use the schedule's agent, the error is `schedule-not-found`.
    */
   run(params: ScheduleRunParams, options?: StartOptions): Reply<StartedRun>;
   /**
    * Pause a schedule.
    *
-   * Stops the schedule from starting turns at its planned times until it is resumed. A running turn continues to its end, and the schedule can still be run by a call. The pause is stored: it survives a restart if the store does, and is valid for every gateway on the same store. A schedule that is already paused keeps its `pausedAt`. A schedule whose agent the token may not use is not found.
+   * Stops the schedule from starting turns at its planned times until it is resumed. A running turn continues to its end, and the schedule can still be run by a call. The pause is stored: it survives a restart if the store is durable, and applies to every gateway on the same store. A schedule that is already paused keeps its `pausedAt`. If the token may not use the schedule's agent, the error is `schedule-not-found`.
    */
   pause(params: SchedulePauseParams, options?: CallOptions): Reply<Schedule>;
   /**
    * Resume a schedule.
    *
-   * Ends the pause of the schedule. Its next run is at its next planned time: the times that passed during the pause start no turns. A schedule that is not paused does not change. A schedule whose agent the token may not use is not found.
+   * Ends the pause of the schedule. Its next run is at its next planned time: the times that passed during the pause start no turns. A schedule that is not paused does not change. If the token may not use the schedule's agent, the error is `schedule-not-found`.
    */
   resume(params: ScheduleResumeParams, options?: CallOptions): Reply<Schedule>;
 }

@@ -363,8 +363,8 @@ class AgentsCalls:
         queues, but no turn and no
         heartbeat starts. A running turn continues to its end. A call that waits for a reply ends when its usual waiting
         time is over. The
-        pause is stored: it survives a restart if the store does, and is valid for every gateway on the same store. An
-        agent that is already
+        pause is stored: it survives a restart if the store is durable, and applies to every gateway on the same store.
+        An agent that is already
         paused keeps its `paused_at`. The call takes no body or an empty object.
         """
         return self._http.call(_operations.AGENTS_PAUSE, (agent_name,))
@@ -434,7 +434,7 @@ class SchedulesCalls:
 
         Stops the schedule from starting turns at its planned times until it is resumed. A running turn continues to its
         end, and the schedule can
-        still be run by a call. The pause is stored: it survives a restart if the store does, and is valid for every
+        still be run by a call. The pause is stored: it survives a restart if the store is durable, and applies to every
         gateway on the same store. A
         schedule that is already paused keeps its `paused_at`. The call takes no body or an empty object.
         """

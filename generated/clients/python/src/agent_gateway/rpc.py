@@ -273,8 +273,8 @@ class ScheduleMethods:
         """Run a schedule now.
 
         Starts a turn of the schedule now, even if it is paused or the turn of its last run has not ended. Its planned
-        times do not change. The call does not wait for the turn: read its reply with `session.get`. A schedule whose
-        agent the token may not use is not found.
+        times do not change. The call does not wait for the turn: read its reply with `session.get`. If the token may
+        not use the schedule's agent, the error is `schedule-not-found`.
         """
         fields = given(
             {
@@ -288,9 +288,9 @@ class ScheduleMethods:
         """Pause a schedule.
 
         Stops the schedule from starting turns at its planned times until it is resumed. A running turn continues to its
-        end, and the schedule can still be run by a call. The pause is stored: it survives a restart if the store does,
-        and is valid for every gateway on the same store. A schedule that is already paused keeps its `pausedAt`. A
-        schedule whose agent the token may not use is not found.
+        end, and the schedule can still be run by a call. The pause is stored: it survives a restart if the store is
+        durable, and applies to every gateway on the same store. A schedule that is already paused keeps its `pausedAt`.
+        If the token may not use the schedule's agent, the error is `schedule-not-found`.
         """
         return self._rpc.call("schedule.pause", given({"scheduleName": schedule_name}))
 
@@ -298,8 +298,8 @@ class ScheduleMethods:
         """Resume a schedule.
 
         Ends the pause of the schedule. Its next run is at its next planned time: the times that passed during the pause
-        start no turns. A schedule that is not paused does not change. A schedule whose agent the token may not use is
-        not found.
+        start no turns. A schedule that is not paused does not change. If the token may not use the schedule's agent,
+        the error is `schedule-not-found`.
         """
         return self._rpc.call("schedule.resume", given({"scheduleName": schedule_name}))
 
