@@ -17,7 +17,7 @@ type Exchange = { stop: AbortController; isSubscription: boolean };
 type Bridge = {
   url: string;
   key: string;
-  /** The key, for messages. */
+  /** The name of the key, for error messages. */
   keyName: string;
   underWay: Map<Id, Exchange>;
   /** The version that `initialize` agreed on. Clients without `initialize` name theirs in each request. */
@@ -61,14 +61,16 @@ export async function runBridge({ url: given, key, unused, credentials }: Addres
     drained: undefined,
   };
   if (process.stdin.isTTY)
-    say("This command is for programs: it reads MCP messages from standard input, one a line. Ctrl-D ends it.");
+    say(
+      "This command is started by MCP clients: it reads MCP messages from standard input, one per line. Press Ctrl-D to end it.",
+    );
   const exchanges = new Set<Promise<void>>();
   for await (const bytes of linesOf(process.stdin)) {
     const line = await decode(bridge, bytes);
     const message = line && (await readMessage(bridge, line));
     if (!line || !message) continue;
     if (exchanges.size >= MOST_AT_ONCE) {
-      await answerError(bridge, message.id, `There are already ${MOST_AT_ONCE} requests under way.`);
+      await answerError(bridge, message.id, `${MOST_AT_ONCE} requests are already in progress.`);
       continue;
     }
     const exchange = send(bridge, message, line).finally(() => exchanges.delete(exchange));
@@ -187,7 +189,7 @@ function asHeader(text: string): string {
   return isUnchanged ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`;
 }
 
-/** Writes the messages of an answer. True if one of them answers the message. Throws for an answer that has none and is a refusal. */
+/** Writes the JSON-RPC messages of an HTTP response. Returns true if one of them answers `message`. Throws if the response is an error without a JSON-RPC answer. */
 async function relay(bridge: Bridge, response: Response, message: Message): Promise<boolean> {
   const type = response.headers.get("content-type") ?? "";
   if (response.ok && type.startsWith("text/event-stream")) {
@@ -275,12 +277,13 @@ function refusalOf({ url, keyName }: Bridge, { status, headers }: Response, body
   const { error, detail, title } = isObject(body) ? body : {};
   const reason = stringOr(isObject(error) ? error.message : (detail ?? title), "");
   const words = (): string => {
-    if (status === 401) return `The gateway at ${url} does not accept ${keyName}. Set another one in REST_API_KEY.`;
+    if (status === 401) return `The gateway at ${url} does not accept ${keyName}. Set a valid key in REST_API_KEY.`;
     const location = headers.get("location");
-    if (location !== null) return `${url} points to ${oneLine(location)}, which is not followed. Set GATEWAY_URL.`;
+    if (location !== null)
+      return `${url} points to ${oneLine(location)}, which this command does not follow. Set GATEWAY_URL to the final address.`;
     if (reason !== "") return oneLine(reason);
     if (status === 404)
-      return `The server at ${url} has no MCP address. Set GATEWAY_URL to the address of the gateway.`;
+      return `The server at ${url} does not serve MCP. Set GATEWAY_URL to the address of an Agent Gateway.`;
     return `The server at ${url} answered HTTP ${status}.`;
   };
   const exitCode = AWAY.has(status) ? UNREACHABLE : NOT_ALLOWED;

@@ -155,7 +155,7 @@ describe("the MCP server", () => {
     expect(await doctorOf(off, "mcp")).toEqual([]);
     await using on = await startGateway({ config: { gateway: { mcp: { enabled: true } } } });
     expect(await doctorOf(on, "mcp")).toEqual([
-      { id: "mcp", state: "ok", words: `${on.url}/mcp offers the key 2 tools` },
+      { id: "mcp", state: "ok", words: `the key has 2 tools at ${on.url}/mcp` },
     ]);
   });
 });

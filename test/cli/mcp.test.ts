@@ -222,7 +222,7 @@ describe("agent-gateway mcp", () => {
     [
       { REST_API_KEY: "wrong" },
       undefined,
-      /^The gateway at \S+ does not accept the REST key in REST_API_KEY\. Set another one in REST_API_KEY\.$/,
+      /^The gateway at \S+ does not accept the REST key in REST_API_KEY\. Set a valid key in REST_API_KEY\.$/,
     ],
     [
       {},
@@ -232,13 +232,13 @@ describe("agent-gateway mcp", () => {
     [
       {},
       { status: 404, type: "text/html", body: "<h1>no</h1>" },
-      /^The server at \S+ has no MCP address\. Set GATEWAY_URL to the address of the gateway\.$/,
+      /^The server at \S+ does not serve MCP\. Set GATEWAY_URL to the address of an Agent Gateway\.$/,
     ],
     [{}, { status: 502, type: "text/html", body: "<h1>no</h1>" }, /^The server at \S+ answered HTTP 502\.$/],
     [
       {},
       { status: 302, type: "text/html", body: "", location: "https://x.example/" },
-      /points to https:\/\/x\.example\/, which is not followed/,
+      /points to https:\/\/x\.example\/, which this command does not follow/,
     ],
     [{}, { status: 202, type: "text/html", body: "" }, /did not answer the request/],
     [{}, { status: 200, type: "application/json", body: "[1]" }, /did not answer the request/],
@@ -362,7 +362,7 @@ describe("agent-gateway mcp", () => {
     const bridge = startBridge(server.url);
     for (let id = 1; id <= 101; id++) bridge.write(modern(id, "tools/call", { name: "wait", arguments: {} }));
     const [{ id, error }] = await bridge.messages(1);
-    expect([id, error.message]).toEqual([101, "There are already 100 requests under way."]);
+    expect([id, error.message]).toEqual([101, "100 requests are already in progress."]);
     await server.until(() => server.waiting.length === 100);
     for (const { release } of server.waiting) release("x");
     await bridge.messages(101);

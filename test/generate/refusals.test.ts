@@ -228,7 +228,7 @@ describe("refuses an x-mcp that is not a tool, with its place", () => {
       "openapi.yaml",
       "operationId: turns.list",
       inTurns("turns.list").replace("read", "write"),
-      "GET /turns: x-mcp: the hint of a GET is read",
+      "GET /turns: x-mcp: the hint of a GET must be `read`",
     ],
     [
       "openrpc.json",

@@ -110,7 +110,7 @@ describe("an MCP server of 2026-07-28 over HTTP", () => {
     await using files = open(server.reach);
     const { tools, missing } = await files.source.tools(signal, 0);
     expect(tools.map(({ name }) => name)).toEqual(["files__say"]);
-    expect(missing).toEqual([{ server: "files", reason: "with a wrong x-mcp-header: bad" }]);
+    expect(missing).toEqual([{ server: "files", reason: "with an invalid x-mcp-header: bad" }]);
     await files.call("say", { text: "a" });
     expect(server.last()["mcp-param-text"]).toBe("a");
   });

@@ -266,7 +266,7 @@ it("MUST start a program that exits at any request before `initialize`, at the f
   expect(files.failures).toEqual([]);
 });
 
-it("MUST be told why a server has no revision in common with the gateway", async () => {
+it("MUST report why a server and the gateway have no revision in common", async () => {
   await using files = open(programOf("future", MODERN));
   const { missing } = await files.source.tools(signal, 0);
   expect(missing).toEqual([{ server: "files", reason: "it supports none of the gateway's MCP revisions" }]);
@@ -276,7 +276,7 @@ it("MUST be told why a server has no revision in common with the gateway", async
   expect(reason.length).toBeLessThan(250);
 });
 
-const NO_INPUT = "it requested input, which the gateway does not give";
+const NO_INPUT = "it requested input, which the gateway does not support";
 
 describe("results of other types", () => {
   const question = { method: "elicitation/create", params: { message: "Who?", requestedSchema: { type: "object" } } };

@@ -33,7 +33,7 @@ export type Connection = {
   renew: () => void;
   calls: number;
   isDoubted: boolean;
-  /** Its session is over. It is closed when no call waits any more: each finds that out for itself. */
+  /** The session has expired. The connection is closed when the last waiting call has ended. */
   isExpired: boolean;
   /** The reason why the gateway ended it, if it did. */
   excess: () => string | undefined;
@@ -46,7 +46,7 @@ const START_MS = 10_000;
 const REFRESH_PAUSE_MS = 1_000;
 /** The shortest time for which a list is used, whatever its server says. */
 const FRESH_MS = 60_000;
-/** The time in which a server must give a sign of life after a call that took too long. */
+/** The time in which a server must answer a ping after a call that timed out. */
 const SIGN_MS = 10_000;
 /** The time after the end of a call at which its request is aborted, even if data still arrives. */
 const LATE_MS = 1_000;
@@ -206,9 +206,9 @@ async function agree(
 }
 
 /**
- * A transport for one client, whose end does not end the line. It passes on answers, requests while the server may send them, and
+ * A transport for one client. Closing it does not close the server's transport. It passes on responses, requests within their limit, and
  * what concerns a subscription. The only other relevant notification is the one about changed tools. For any other one, the
- * client's work costs much more than sending it.
+ * client would do more work than the server that sends it.
  */
 function heardBy(transport: Transport, hearing: Hearing): Transport {
   const own: Transport = {
@@ -260,9 +260,9 @@ function refresher(client: Client, connection: Connection, clock: Clock, signal:
 }
 
 /**
- * Over HTTP `server/discover` comes first: a server answers each request on its own. Only a server that was old is asked by
- * `initialize` first, as some never answer a request that they do not know. So is a program: programs exist that exit at any other
- * first request, and programs without `initialize` refuse it and go on.
+ * Over HTTP `server/discover` is sent first, because a server answers each request on its own. `initialize` is sent first to a server that
+ * was old before, because some never answer an unknown request, and to programs: some exit at any other first request, and programs without
+ * `initialize` refuse it and continue.
  */
 function openLine(
   { reach, callMs, wasOld }: Pick<ServerSettings, "reach" | "callMs"> & { wasOld: boolean },

@@ -22,7 +22,7 @@ export function isExpired(error: unknown, isModern: boolean): boolean {
   return error.status === 404 || (error.status === 400 && (isModern || refusesRevision(bodyOf(error))));
 }
 
-/** True for the refusal of a revision by a server that does not know the request's number, for example of one without sessions. */
+/** True if a server refuses the revision but does not repeat the id of the request, as servers without sessions do. */
 function refusesRevision(body: string): boolean {
   return /"code": ?-32022\b/.test(body);
 }
@@ -64,7 +64,7 @@ function reasonOfClient({ code, data, message, cause }: SdkError): string {
 
 /** The reason why an answer is not a result. The gateway has no one to ask for input, and waits for results only. */
 function reasonOfType(type: unknown): string {
-  if (type === "input_required") return "it requested input, which the gateway does not give";
+  if (type === "input_required") return "it requested input, which the gateway does not support";
   if (type === "task") return "it started a task, and the gateway accepts only results";
   return cleanSentence(`its result has the unknown type "${type}"`, CHARACTERS);
 }

@@ -10,7 +10,7 @@ const LONGEST_PAUSE_MS = 60_000;
 type FollowParts = { clock: Clock; onChange: () => void; signal: AbortSignal };
 
 /**
- * Subscribes to changes of a server's list of tools, as servers of the era without sessions require, and again after the
+ * Subscribes to changes of a server's list of tools, as MCP 2026-07-28 requires. Subscribes again after the
  * subscription has ended: then the list may have changed in between. Resolves when the signal aborts, and at once for a server
  * without subscriptions. Never throws.
  */

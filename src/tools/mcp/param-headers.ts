@@ -3,7 +3,7 @@ export const HEADER_KEYWORD = "x-mcp-header";
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const TYPES: readonly unknown[] = ["string", "integer", "boolean"];
-/** The keywords with a schema, or a list of schemas, that is not for exactly one argument. */
+/** The keywords whose schemas do not describe exactly one argument. A header is not allowed in them. */
 const SCHEMAS = [
   "items",
   "prefixItems",

@@ -41,7 +41,7 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
   const wrong: string[] = [];
   const isModern = client.getProtocolEra() === "modern";
   const sendsHeaders = isModern && client.transport?.hasPerRequestStream === true;
-  // A server may repeat itself, without end: a model gets no name twice, and no page is read twice.
+  // A server may repeat its pages without end: no page is read twice, and no name is offered twice.
   const names = new Set<string>();
   const cursors = new Set<string>();
   let left = ALL_CHARACTERS;

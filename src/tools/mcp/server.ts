@@ -46,7 +46,7 @@ export class ToolServer {
       const missing = [
         ...(lacking.length > 0 ? [`none of its tools: ${lacking.join(", ")}`] : []),
         ...(tooLarge.length > 0 ? [`too large for a model: ${tooLarge.join(", ")}`] : []),
-        ...(withWrongHeaders.length > 0 ? [`with a wrong x-mcp-header: ${withWrongHeaders.join(", ")}`] : []),
+        ...(withWrongHeaders.length > 0 ? [`with an invalid x-mcp-header: ${withWrongHeaders.join(", ")}`] : []),
       ];
       return { tools: tools.filter((tool) => isWanted(tool.name)).map((tool) => this.#offered(tool, hops)), missing };
     } catch (error) {
