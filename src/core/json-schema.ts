@@ -1,8 +1,11 @@
 import { createContext, Script } from "node:vm";
-import type { ValidateFunction } from "ajv";
+import type { ValidationError } from "#generated/validators/validate.ts";
 import { type FaultText, faultOf } from "#kit/fault-words.ts";
 
 type Check = (given: unknown) => readonly FaultText[];
+/** The check that Ajv compiles. `errors`: the faults of its last call. */
+type Validate = ((given: unknown) => unknown) & { errors?: readonly Fault[] | null };
+type Fault = ValidationError & { parentSchema?: Readonly<Record<string, unknown>> };
 
 const FAULTS_TOLD = 20;
 const HINTED = 5;
@@ -23,11 +26,11 @@ export async function compileCheck(schema: object, { isOurs = false } = {}): Pro
   return isOurs ? checkOf(validate, validate) : boundedCheck(validate);
 }
 
-function checkOf(validate: ValidateFunction, run: (given: unknown) => unknown): Check {
+function checkOf(validate: Validate, run: (given: unknown) => unknown): Check {
   return (given) => {
     if (run(given) === true) return [];
     return (validate.errors ?? [undefined]).slice(0, FAULTS_TOLD).map((fault, n) => {
-      const properties: unknown = n < HINTED ? fault?.parentSchema?.properties : undefined;
+      const properties = n < HINTED ? fault?.parentSchema?.properties : undefined;
       return faultOf(fault, Object.keys(Object(properties)));
     });
   };
@@ -40,7 +43,7 @@ const LEAST_MS = 10;
  * A pattern can take years for a short text, and a reference to itself never ends. A check that exceeds its time or the stack is a fault. Each time halves
  * the limit of the schema, so that a caller who repeats the request cannot keep the gateway busy. Throws if no object can be checked.
  */
-function boundedCheck(validate: ValidateFunction): Check {
+function boundedCheck(validate: Validate): Check {
   let limitMs = MOST_MS;
   const check = checkOf(validate, (given) => runFor(limitMs, () => validate(given)));
   const bounded: Check = (given) => {
