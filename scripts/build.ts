@@ -46,8 +46,10 @@ async function replace(): Promise<void> {
     await rename(join(next, file), join(DIST, file));
   }
   // Another build may delete the file meanwhile.
+  // The time of a built file is rounded, and may be before the start of the build.
+  const isBuilt = new Set(built.map((file) => join(DIST, file)));
   for (const old of await filesIn(DIST).catch(() => [])) {
-    if (old.startsWith(CLIENTS)) continue;
+    if (old.startsWith(CLIENTS) || isBuilt.has(old)) continue;
     const { mtimeMs } = await stat(old).catch(() => ({ mtimeMs: Infinity }));
     if (mtimeMs < began.getTime() - KEPT_MS) await rm(old, { force: true });
   }
