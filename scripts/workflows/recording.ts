@@ -27,7 +27,7 @@ type Logged = {
 type Log = { files: Record<string, { executedWorkflows: { workflowId: string; executedSteps: Logged[] }[] }> };
 
 /**
- * The recording of a run, from its log. Of a step that was repeated, it has the last answer. The inputs of the run are secrets: the recording has their
+ * The recording of a run, from its log. For a repeated step it has the last answer. The inputs of the run are secrets: the recording has their
  * names, as variables of a shell.
  */
 export function recordingOf(log: string, inputs: Record<string, string>): Recording {

@@ -272,7 +272,7 @@ function recover(bridge: Bridge): void {
 /** The statuses of a proxy whose gateway is away, and of a gateway that stops. */
 const AWAY = new Set([502, 503, 504]);
 
-/** The reason for a refusal, with the gateway's own words and its error of JSON-RPC. */
+/** The reason for a refusal, with the gateway's own words and its JSON-RPC error. */
 function refusalOf({ url, keyName }: Bridge, { status, headers }: Response, body: unknown): CliError {
   const { error, detail, title } = isObject(body) ? body : {};
   const reason = stringOr(isObject(error) ? error.message : (detail ?? title), "");

@@ -40,8 +40,8 @@ const MOST_MS = 200;
 const LEAST_MS = 10;
 
 /**
- * A pattern can take years for a short text, and a reference to itself never ends. A check that exceeds its time or the stack is a fault. Each time halves
- * the limit of the schema, so that a caller who repeats the request cannot keep the gateway busy. Throws if no object can be checked.
+ * A pattern can take years for a short text, and a reference to itself never ends. A check that exceeds its time or the stack is a fault. Each timeout halves
+ * the time limit of the schema, so that a caller who repeats the request cannot keep the gateway busy. Throws if no object can be checked.
  */
 function boundedCheck(validate: Validate): Check {
   let limitMs = MOST_MS;

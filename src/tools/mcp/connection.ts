@@ -175,7 +175,7 @@ function createClient(version: string, isModern: boolean): Client {
       inputRequired: { autoFulfill: false },
     },
   );
-  // An error in a single message is no reason to end, and a call that waits for an answer has its own time limit.
+  // An error in a single message does not end the connection, and a call that waits for an answer has its own time limit.
   client.onerror = () => {};
   return client;
 }
@@ -240,8 +240,8 @@ function heardBy(transport: Transport, hearing: Hearing): Transport {
 const OF_SUBSCRIPTIONS = new Set(["notifications/subscriptions/acknowledged", "notifications/cancelled"]);
 
 /**
- * Reads the tools again, once at a time and with a pause in between, for any number of requests. If that fails, the list is kept, and
- * may be out of date from now on.
+ * Reads the list of tools again, however often that is requested: one reading at a time, with a pause after each. If a reading fails, the
+ * list is kept, and may be out of date from now on.
  */
 function refresher(client: Client, connection: Connection, clock: Clock, signal: AbortSignal) {
   let isWanted = false;

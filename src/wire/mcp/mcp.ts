@@ -62,7 +62,7 @@ export const CLOSED_MCP: DoorAt = {
   fail: failMcp,
 };
 
-/** There are no sessions and no streams outside of a call, so GET and DELETE have no meaning. Clients of 2025-11-25 try GET, and continue. */
+/** Refuses GET and DELETE: the server has neither sessions nor streams outside of a call. Clients of 2025-11-25 try GET, and continue after a 405. */
 function requirePost(call: WireCall): void {
   if (call.req.method !== "POST")
     throw new GatewayError("method-not-allowed", "This path takes POST.", { allow: "POST" });
